@@ -2,10 +2,10 @@
 //!
 //! `cargo run -p broker --example publish`
 
-use broker::private::{PrivateOptions, PrivatePostgres};
 use broker::{Broker, ImportOptions, Publication, Seq, TargetRow};
 use datasets::generate::{GenerateOptions, generate};
 use fleet::RegionSnapshot;
+use private_postgres::{PrivateOptions, PrivatePostgres};
 use std::error::Error;
 use uuid::Uuid;
 

@@ -39,7 +39,6 @@
 //! | `incidents` | decisions between solves: outages, replacements, loans, emergencies, preemption |
 //! | `maintenance` | windows of planned maintenance, their rules, recalls |
 //! | `views` | reads for pages, allocators and monitoring; the page cache and the watch |
-//! | [`private`] | a private Postgres server in a data folder |
 //!
 //! Each room lists its public items and its statements in its `mod.rs`; this file re-exports the items.
 //! Start with [`Broker`]; an [`Address`] says where Postgres runs.
@@ -53,7 +52,6 @@ mod infra;
 mod log;
 mod maintenance;
 mod moves;
-pub mod private;
 mod promises;
 mod queue;
 mod requests;

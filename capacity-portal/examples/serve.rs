@@ -2,11 +2,11 @@
 //!
 //! `cargo run -p capacity-portal --example serve`
 
-use broker::private::{PrivateOptions, PrivatePostgres};
 use broker::{Broker, ImportOptions};
 use capacity_portal::{Portal, PortalSettings};
 use datasets::generate::{GenerateOptions, State, generate};
 use fleet::RegionSnapshot;
+use private_postgres::{PrivateOptions, PrivatePostgres};
 use std::error::Error;
 
 #[tokio::main]

@@ -2,11 +2,11 @@
 //!
 //! `cargo run -p control --example certificate`
 
-use broker::private::{PrivateOptions, PrivatePostgres};
 use broker::{Broker, ImportOptions};
 use control::{ChangeNotifier, RegionCache};
 use datasets::generate::{GenerateOptions, State, generate};
 use fleet::RegionSnapshot;
+use private_postgres::{PrivateOptions, PrivatePostgres};
 use std::error::Error;
 
 #[tokio::main]

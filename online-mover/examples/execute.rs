@@ -2,12 +2,12 @@
 //!
 //! `cargo run -p online-mover --example execute`
 
-use broker::private::{PrivateOptions, PrivatePostgres};
 use broker::{Broker, DbError, ImportOptions, Publication, PublicationId, TargetRow};
 use datasets::generate::{GenerateOptions, generate};
 use fleet::RegionSnapshot;
 use online_mover::agent::simulated::SimulatedAgent;
 use online_mover::{Mover, MoverSettings};
+use private_postgres::{PrivateOptions, PrivatePostgres};
 use std::error::Error;
 use std::time::Duration;
 

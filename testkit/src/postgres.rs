@@ -2,9 +2,9 @@
 //! test has a database of its own. Tests that stop the server start their own.
 
 use crate::proxy::Proxy;
-use broker::private::{PrivateOptions, PrivatePostgres};
 use broker::{Address, Broker, ImportOptions};
 use fleet::RegionSnapshot;
+use private_postgres::{PrivateOptions, PrivatePostgres};
 use sqlx::{Connection, PgConnection};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};

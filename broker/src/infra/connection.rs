@@ -52,9 +52,16 @@ pub(crate) mod sql {
         /// One snapshot for all following statements, read-only.
         BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
         PROCESS = "SELECT pg_backend_pid()";
+        HAS_DATABASE = "SELECT count(*) FROM pg_database WHERE datname = $1";
         CURRENT_DATABASE = "SELECT current_database()::text";
     }
 }
+
+/// The database of a private Postgres.
+pub const REGION: &str = "region";
+
+/// Not in the list of statements: Postgres cannot prepare it.
+const CREATE_REGION: &str = "CREATE DATABASE region";
 
 /// The address of a Postgres database.
 #[derive(Clone, Debug)]
@@ -80,6 +87,25 @@ impl Address {
     #[must_use]
     pub fn with_database(self, database: &str) -> Address {
         Address(self.0.database(database))
+    }
+
+    /// Creates the database `region` if the server does not have it.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn create_region(&self) -> Result<(), DbError> {
+        let doing = "creating the database";
+        let options = self.options().database("postgres");
+        let mut db = PgConnection::connect_with(&options).await.doing(doing)?;
+        let found: i64 = sqlx::query_scalar(sql::HAS_DATABASE)
+            .bind(REGION)
+            .fetch_one(&mut db)
+            .await
+            .doing(doing)?;
+        if found == 0 {
+            sqlx::query(CREATE_REGION).execute(&mut db).await.doing(doing)?;
+        }
+        db.close().await.doing(doing)
     }
 
     /// The driver's options, for test connections beside the broker.

@@ -12,7 +12,7 @@ pub(crate) mod state;
 pub(crate) mod text;
 pub(crate) mod words;
 
-pub use connection::{Address, Broker, MIGRATOR, OpenError, POSTGRES_MIN};
+pub use connection::{Address, Broker, MIGRATOR, OpenError, POSTGRES_MIN, REGION};
 pub use error::{DbError, Fault};
 pub use id::{
     BatchId, EmergencyId, JobId, MaintenanceId, MaintenancePlanId, MoveId, OperationId, OrderId,

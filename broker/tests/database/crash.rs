@@ -4,11 +4,11 @@ use crate::harness::folder;
 use crate::jobs::end;
 use crate::publish::{publication, target};
 use crate::regions::small;
-use broker::private::{PrivateOptions, PrivatePostgres};
 use broker::{
     Action, Broker, Cause, DbError, ImportOptions, JobKind, PublicationId, PublishError, Recorded,
     Seq, SolveBasis, SolveId, TargetVersion,
 };
+use private_postgres::{PrivateOptions, PrivatePostgres};
 use serde_json::json;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

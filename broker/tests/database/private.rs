@@ -2,8 +2,8 @@
 
 use crate::harness::{chain, connect, execute, folder};
 use crate::regions::small;
-use broker::private::{PrivateError, PrivateOptions, PrivatePostgres};
 use broker::{Broker, ImportOptions, MIGRATOR};
+use private_postgres::{PrivateError, PrivateOptions, PrivatePostgres};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

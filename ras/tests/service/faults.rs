@@ -3,7 +3,7 @@
 use crate::place::{PATIENCE, Place, Running, until_true};
 use crate::solves::{GATED, mode, solve_and_wait, solver};
 use crate::steps::quick;
-use broker::private::{PrivateOptions, PrivatePostgres};
+use private_postgres::{PrivateOptions, PrivatePostgres};
 use serde_json::Value;
 use std::fs;
 use std::process::{Command, Stdio};

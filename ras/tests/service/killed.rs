@@ -3,7 +3,6 @@
 
 use crate::fenced::{Automation, automation};
 use crate::place::{PATIENCE, Place, Running, until_true};
-use broker::private::{PrivateOptions, PrivatePostgres};
 use broker::{
     Action, Broker, ImportOptions, MaintenanceRequest, MaintenanceState, MoveId, MoveState,
     Publication, PublicationId, Recorded, Seq, TargetRow, WindowId,
@@ -13,6 +12,7 @@ use fleet::{
     Name, RegionSnapshot, ReservationRow, RruRow, Scope, ServerName, ServerRow, SnapshotParts,
     UnavailabilityKind, Weights,
 };
+use private_postgres::{PrivateOptions, PrivatePostgres};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::{Arc, Mutex};

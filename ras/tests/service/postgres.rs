@@ -4,7 +4,7 @@ use crate::place::{PATIENCE, Place, Running, until_true};
 use crate::proxy::{Proxy, Way};
 use crate::solves::{GATED, mode, solver};
 use crate::steps::quick;
-use broker::private::{PrivateOptions, PrivatePostgres};
+use private_postgres::{PrivateOptions, PrivatePostgres};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{Read, Write};

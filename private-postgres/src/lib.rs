@@ -19,26 +19,16 @@ mod user;
 
 pub use error::PrivateError;
 
-use crate::infra::connection::Address;
-use crate::infra::error::Doing;
 use binaries::Binaries;
+use broker::{Address, REGION};
 use folder::{DATA, Folder, ROLE, SOCKET};
 use process::Server;
-use sqlx::{Connection, PgConnection};
 use std::path::PathBuf;
 use std::time::Duration;
 use user::User;
 
-/// The name of the database.
-const DATABASE: &str = "region";
-
 /// How long to wait for a server that is stopping or recovering.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-
-mod sql {
-    pub(super) const HAS_DATABASE: &str = "SELECT count(*) FROM pg_database WHERE datname = $1";
-    pub(super) const CREATE_DATABASE: &str = "CREATE DATABASE region";
-}
 
 /// The data folder and the programs of a private Postgres.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +48,7 @@ impl PrivateOptions {
     /// The address of the server while it runs, whichever process started it.
     pub fn address(&self) -> Address {
         let folder = self.folder.canonicalize().unwrap_or_else(|_| self.folder.clone());
-        Address::socket(&folder.join(SOCKET), ROLE, DATABASE)
+        Address::socket(&folder.join(SOCKET), ROLE, REGION)
     }
 
     /// Whether the folder has data of an earlier start.
@@ -93,14 +83,14 @@ impl PrivatePostgres {
         folder.wait_for_predecessor(START_TIMEOUT).await?;
         let server = Server::start(&binaries, &folder, user.as_ref(), START_TIMEOUT).await?;
         let started = PrivatePostgres { server, folder, user, major: binaries.major };
-        started.make_database().await?;
+        started.address().create_region().await?;
         tracing::info!(pid = started.server.pid(), major = started.major, "Postgres runs");
         Ok(started)
     }
 
     /// The server's address.
     pub fn address(&self) -> Address {
-        Address::socket(&self.folder.socket(), ROLE, DATABASE)
+        Address::socket(&self.folder.socket(), ROLE, REGION)
     }
 
     /// The system user it runs as, if that differs from ours because we are root.
@@ -135,21 +125,5 @@ impl PrivatePostgres {
     /// first.
     pub async fn stop(mut self) -> Result<(), PrivateError> {
         self.server.stop().await
-    }
-
-    async fn make_database(&self) -> Result<(), PrivateError> {
-        let doing = "creating the database";
-        let options = self.address().with_database("postgres").options();
-        let mut db = PgConnection::connect_with(&options).await.doing(doing)?;
-        let found: i64 = sqlx::query_scalar(sql::HAS_DATABASE)
-            .bind(DATABASE)
-            .fetch_one(&mut db)
-            .await
-            .doing(doing)?;
-        if found == 0 {
-            sqlx::query(sql::CREATE_DATABASE).execute(&mut db).await.doing(doing)?;
-        }
-        db.close().await.doing(doing)?;
-        Ok(())
     }
 }

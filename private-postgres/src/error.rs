@@ -1,7 +1,6 @@
 //! Errors of a private Postgres.
 
-use crate::infra::connection::POSTGRES_MIN;
-use crate::infra::error::DbError;
+use broker::{DbError, POSTGRES_MIN};
 use std::path::PathBuf;
 
 /// A private Postgres cannot be started or stopped.
@@ -59,7 +58,7 @@ pub enum PrivateError {
 
 impl PrivateError {
     /// Classifies the message of a failed program.
-    pub(super) fn said(
+    pub(crate) fn said(
         folder: &std::path::Path,
         program: &'static str,
         output: &str,
@@ -76,7 +75,7 @@ impl PrivateError {
         PrivateError::Program { folder, program, said: said.to_owned() }
     }
 
-    pub(super) fn system(
+    pub(crate) fn system(
         path: &std::path::Path,
         doing: &'static str,
     ) -> impl FnOnce(std::io::Error) -> PrivateError {

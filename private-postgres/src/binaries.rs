@@ -1,7 +1,7 @@
 //! The machine's Postgres programs.
 
-use super::error::PrivateError;
-use crate::infra::connection::POSTGRES_MIN;
+use crate::error::PrivateError;
+use broker::POSTGRES_MIN;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,14 +19,14 @@ const PLACES: [(&str, &str); 6] = [
 
 /// A folder with `postgres` and `initdb`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Binaries {
-    pub(super) folder: PathBuf,
-    pub(super) major: u32,
+pub(crate) struct Binaries {
+    pub(crate) folder: PathBuf,
+    pub(crate) major: u32,
 }
 
 impl Binaries {
     /// Finds programs of the given major version, to match existing data, else the newest.
-    pub(super) fn find(
+    pub(crate) fn find(
         named: Option<&Path>,
         data: Option<(PathBuf, u32)>,
     ) -> Result<Binaries, PrivateError> {
@@ -56,7 +56,7 @@ impl Binaries {
         same.ok_or_else(|| PrivateError::OtherMajor { folder, data, found: majors() })
     }
 
-    pub(super) fn program(&self, name: &str) -> Command {
+    pub(crate) fn program(&self, name: &str) -> Command {
         let mut command = Command::new(self.folder.join(name));
         harmless(&mut command);
         command
@@ -65,7 +65,7 @@ impl Binaries {
 
 /// Ignores settings of our environment, sets the language of messages, and runs in a folder that every user may
 /// enter.
-pub(super) fn harmless(command: &mut Command) {
+pub(crate) fn harmless(command: &mut Command) {
     for variable in ["PGDATA", "PGPORT", "PGHOST", "PGUSER", "PGOPTIONS", "PGDATABASE"] {
         command.env_remove(variable);
     }

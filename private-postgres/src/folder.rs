@@ -1,9 +1,9 @@
 //! The folder of a private Postgres: its owner, integrity and lock.
 
-use super::binaries::Binaries;
-use super::error::PrivateError;
-use super::pid_file::{self, LOOK_EVERY};
-use super::user::User;
+use crate::binaries::Binaries;
+use crate::error::PrivateError;
+use crate::pid_file::{self, LOOK_EVERY};
+use crate::user::User;
 use std::fs::{self, File, TryLockError};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -12,13 +12,13 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// The owner of the database.
-pub(super) const ROLE: &str = "ras";
+pub(crate) const ROLE: &str = "ras";
 
 /// The folder of Postgres' data, within ours.
-pub(super) const DATA: &str = "data";
+pub(crate) const DATA: &str = "data";
 
 /// The folder of the socket, within ours.
-pub(super) const SOCKET: &str = "socket";
+pub(crate) const SOCKET: &str = "socket";
 
 /// The folder's contents. `data.unfinished` exists while `data` is being created; a remaining one is incomplete
 /// and created again.
@@ -34,7 +34,7 @@ const LOG_BYTES_MAX: u64 = 16 << 20;
 /// which has a copy of the lock until its exec.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
-pub(super) struct Folder {
+pub(crate) struct Folder {
     path: PathBuf,
     /// Held for our lifetime; the system releases it when we end in any way.
     _lock: File,
@@ -59,7 +59,7 @@ async fn take(lock: &File, folder: &Path) -> Result<(), PrivateError> {
 
 impl Folder {
     /// Opens a folder, created if missing, and locks it against other processes of this program.
-    pub(super) async fn open(path: &Path, user: Option<&User>) -> Result<Folder, PrivateError> {
+    pub(crate) async fn open(path: &Path, user: Option<&User>) -> Result<Folder, PrivateError> {
         fs::create_dir_all(path).map_err(PrivateError::system(path, "cannot be made"))?;
         let path = path.canonicalize().map_err(PrivateError::system(path, "cannot be found"))?;
         let socket = path.join(SOCKET).join(".s.PGSQL.5432");
@@ -91,23 +91,23 @@ impl Folder {
         Ok(folder)
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(super) fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.path.join(DATA)
     }
 
-    pub(super) fn socket(&self) -> PathBuf {
+    pub(crate) fn socket(&self) -> PathBuf {
         self.path.join(SOCKET)
     }
 
-    pub(super) fn log(&self) -> PathBuf {
+    pub(crate) fn log(&self) -> PathBuf {
         self.path.join("postgres.log")
     }
 
-    pub(super) fn cannot(
+    pub(crate) fn cannot(
         &self,
         doing: &'static str,
     ) -> impl FnOnce(std::io::Error) -> PrivateError {
@@ -143,12 +143,12 @@ impl Folder {
         Ok(())
     }
 
-    pub(super) fn is_initialised(&self) -> bool {
+    pub(crate) fn is_initialised(&self) -> bool {
         self.data().exists()
     }
 
     /// The major version of existing data.
-    pub(super) fn major(&self) -> Result<Option<(PathBuf, u32)>, PrivateError> {
+    pub(crate) fn major(&self) -> Result<Option<(PathBuf, u32)>, PrivateError> {
         if !self.is_initialised() {
             return Ok(None);
         }
@@ -164,7 +164,7 @@ impl Folder {
     }
 
     /// Creates the data folder under a temporary name, so that `data` exists only when it is complete.
-    pub(super) async fn initialise(
+    pub(crate) async fn initialise(
         &self,
         binaries: &Binaries,
         user: Option<&User>,
@@ -199,7 +199,7 @@ impl Folder {
 
     /// Waits for the server of an earlier process that is still stopping, and removes a stale pid file. No
     /// other process of ours is here: we hold the lock.
-    pub(super) async fn wait_for_predecessor(&self, limit: Duration) -> Result<(), PrivateError> {
+    pub(crate) async fn wait_for_predecessor(&self, limit: Duration) -> Result<(), PrivateError> {
         let file = self.data().join("postmaster.pid");
         let waited = tokio::time::timeout(limit, async {
             loop {
@@ -220,7 +220,7 @@ impl Folder {
     }
 
     /// Opens the log; also returns its length, where new output begins.
-    pub(super) fn open_log(&self) -> Result<(File, u64), PrivateError> {
+    pub(crate) fn open_log(&self) -> Result<(File, u64), PrivateError> {
         let path = self.log();
         let size = fs::metadata(&path).map_or(0, |meta| meta.len());
         if size > LOG_BYTES_MAX {

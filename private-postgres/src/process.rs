@@ -1,10 +1,10 @@
 //! Postgres as a child process.
 
-use super::binaries::{Binaries, harmless};
-use super::error::PrivateError;
-use super::folder::Folder;
-use super::pid_file::{LOOK_EVERY, recorded, says_ready};
-use super::user::User;
+use crate::binaries::{Binaries, harmless};
+use crate::error::PrivateError;
+use crate::folder::Folder;
+use crate::pid_file::{LOOK_EVERY, recorded, says_ready};
+use crate::user::User;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -38,7 +38,7 @@ const SETTINGS: [&str; 10] = [
 /// The time limit of a clean stop: a checkpoint of all dirty memory, on a slow disk.
 const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 
-pub(super) struct Server {
+pub(crate) struct Server {
     pid: Pid,
     /// Becomes true when the process has ended.
     gone: watch::Receiver<bool>,
@@ -46,7 +46,7 @@ pub(super) struct Server {
 
 impl Server {
     /// Starts Postgres and waits until it accepts connections.
-    pub(super) async fn start(
+    pub(crate) async fn start(
         binaries: &Binaries,
         folder: &Folder,
         user: Option<&User>,
@@ -102,7 +102,7 @@ impl Server {
         Ok(Server { pid, gone })
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
@@ -120,12 +120,12 @@ impl Server {
         }
     }
 
-    pub(super) async fn ended(&mut self) {
+    pub(crate) async fn ended(&mut self) {
         // An error means that the thread has ended, and with it the child.
         let _ = self.gone.wait_for(|gone| *gone).await;
     }
 
-    pub(super) async fn stop(&mut self) -> Result<(), PrivateError> {
+    pub(crate) async fn stop(&mut self) -> Result<(), PrivateError> {
         // Fast shutdown: does not wait for clients, but writes a checkpoint.
         self.signal(Signal::INT);
         if tokio::time::timeout(STOP_TIMEOUT, self.ended()).await.is_ok() {

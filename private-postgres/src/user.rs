@@ -1,6 +1,6 @@
 //! The system user that runs Postgres.
 
-use super::error::PrivateError;
+use crate::error::PrivateError;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -8,21 +8,21 @@ use std::process::Command;
 
 /// A system user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct User {
-    pub(super) name: String,
-    pub(super) uid: u32,
-    pub(super) gid: u32,
+pub(crate) struct User {
+    pub(crate) name: String,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
 }
 
 impl User {
     /// Makes a program run as this user, without supplementary groups.
-    pub(super) fn runs(&self, command: &mut Command) {
+    pub(crate) fn runs(&self, command: &mut Command) {
         command.uid(self.uid).gid(self.gid);
     }
 }
 
 /// The user to run Postgres as; `None`: ourselves, if we are not root.
-pub(super) fn unprivileged() -> Result<Option<User>, PrivateError> {
+pub(crate) fn unprivileged() -> Result<Option<User>, PrivateError> {
     if !rustix::process::geteuid().is_root() {
         return Ok(None);
     }

@@ -6,21 +6,21 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The polling interval for things without a notification.
-pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The process that a pid file names.
-pub(super) fn recorded(file: &Path) -> Option<i32> {
+pub(crate) fn recorded(file: &Path) -> Option<i32> {
     fs::read_to_string(file).ok()?.lines().next()?.trim().parse().ok()
 }
 
 /// Whether the eighth line of the pid file, the state, is `ready`.
-pub(super) fn says_ready(file: &Path) -> bool {
+pub(crate) fn says_ready(file: &Path) -> bool {
     fs::read_to_string(file).is_ok_and(|text| text.lines().nth(7).map(str::trim) == Some("ready"))
 }
 
 /// Whether a process is a Postgres on this data folder: its working directory. On systems that do not tell, any
 /// running process counts.
-pub(super) fn is_server_of(pid: i32, data: &Path) -> bool {
+pub(crate) fn is_server_of(pid: i32, data: &Path) -> bool {
     let Some(process) = Pid::from_raw(pid).filter(|_| pid > 0) else { return false };
     if test_kill_process(process) == Err(rustix::io::Errno::SRCH) {
         return false;
