@@ -39,6 +39,8 @@ pub struct Kept {
     /// Shortfall against the promise within 30 minutes.
     pub missing_rru: f64,
     /// Capacity that its replica rule requires (a quorum); null: no replica rule.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub quorum_rru: Option<f64>,
     /// Whether it keeps what was promised for this case, at once and within 30 minutes: all of its capacity with an
     /// embedded buffer, a quorum with a replica rule, nothing in particular without either.
@@ -66,6 +68,8 @@ pub struct Recalled {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct GivesWay {
     /// The reservation that loses them; null: they are free.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub source: Option<String>,
     /// The reservation that gets them.
     pub target: String,
@@ -126,6 +130,8 @@ pub struct Drill {
     /// Guaranteed reservations, highest priority first.
     pub reservations: Vec<Kept>,
     /// Decisions of the mover; null: not available in this process.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub mover: Option<MoverDecisions>,
 }
 
@@ -152,6 +158,8 @@ pub struct GiveWayDelay {
     /// How long at least two MSBs must be lost.
     pub after_seconds: u64,
     /// When the mover acts, unless MSBs recover before; null: fewer than two are lost.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub at: Option<DateTime<Utc>>,
 }
 
@@ -166,8 +174,12 @@ pub struct GiveWay {
     /// Lost MSBs required, unless `anyway` is set.
     pub lost_min: usize,
     /// When the mover acts without an operator; null: never.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub by_itself: Option<GiveWayDelay>,
     /// Servers with a new target; null: simulated.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub servers: Option<usize>,
     /// Groups of servers that change reservation.
     pub moves: Vec<GivesWay>,

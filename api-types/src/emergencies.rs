@@ -38,10 +38,16 @@ pub struct Emergency {
     /// Its state.
     pub state: String,
     /// Null: not granted.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub granted: Option<EmergencyGrant>,
     /// Code of the refusal.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub refusal: Option<String>,
     /// Reason of the refusal, as text.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub refused_because: Option<String>,
     /// Whether it still waits for a solve to spread and buffer it.
     pub debt: bool,

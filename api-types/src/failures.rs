@@ -23,6 +23,8 @@ pub struct Replacement {
     /// When it reached that state.
     pub state_at: DateTime<Utc>,
     /// The server that replaces it; null: no spare was found.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub spare: Option<String>,
 }
 
@@ -41,10 +43,16 @@ pub struct ReplacedWithin {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ReplacementSeconds {
     /// Half of the spares were bound within this time; null: no spare was bound.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub p50: Option<f64>,
     /// 99 % of them were bound within this time.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub p99: Option<f64>,
     /// The longest time.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub most: Option<f64>,
     /// Failures replaced within each of several times, in ascending order.
     pub at_most: Vec<ReplacedWithin>,
@@ -75,6 +83,8 @@ pub struct LostMsb {
     /// When the mover noticed the loss.
     pub began_at: DateTime<Utc>,
     /// When the mover detected its end; null: still lost.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub ended_at: Option<DateTime<Utc>>,
     /// Servers out of service in it when it began.
     pub servers: i32,

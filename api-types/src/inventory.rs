@@ -11,16 +11,22 @@ pub struct ServerDrained {
     /// The server.
     pub server: String,
     /// Its owner; null: it is free.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub reservation: Option<String>,
     /// Progress as text.
     pub progress: String,
     /// State of its open move; null: none.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub step: Option<String>,
     /// The caller that requested the removal.
     pub asked_by: String,
     /// When it was requested.
     pub asked_at: DateTime<Utc>,
     /// Why it could not be removed although it is free.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub refused: Option<String>,
 }
 

@@ -22,12 +22,17 @@
 //! States and reasons are words: a client of an earlier version must read the answers of a server that has
 //! more of them. The description of the API lists the words of each (feature `schema`).
 //!
+//! Of an answer, a member that may be null is always written: one that is missing is an error. Members that the
+//! server leaves out say so (`skip_serializing_if`).
+//!
 //! ```
 //! use api_types::tokens::TokenAsked;
 //! let (name, role) = ("ann".to_owned(), "admin".to_owned());
 //! let token = TokenAsked { name, role, owner: None, days: Some(30) };
 //! assert_eq!(token.days, Some(30));
 //! ```
+
+use serde::{Deserialize, Deserializer};
 
 pub mod contracts;
 pub mod drills;
@@ -45,3 +50,8 @@ pub mod servers;
 pub mod solves;
 pub mod status;
 pub mod tokens;
+
+/// Reads a member that the server always writes, null included: one that is missing is an error, not null.
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    Option::deserialize(from)
+}

@@ -56,6 +56,8 @@ pub struct MaintenanceWindow {
     /// Largest share of its MSB that may be under maintenance at once during the window.
     pub share: f64,
     /// Minutes until the servers are back after a recall; null: it cannot be recalled.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub recall_minutes: Option<u32>,
     /// Why, as text.
     pub why: String,
@@ -68,14 +70,20 @@ pub struct MaintenanceWindow {
     /// When it reached that state.
     pub state_at: DateTime<Utc>,
     /// Why it is paused, or was cancelled or ended early.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub reason: Option<String>,
     /// Details of the reason, as text.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub detail: Option<String>,
     /// Its servers; 0 after its end.
     pub servers: u64,
     /// Of these, in use or lent.
     pub in_use: u64,
     /// Progress of its recall; null: not recalled.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub recall: Option<MaintenanceRecall>,
 }
 
@@ -88,6 +96,8 @@ pub struct MaintenanceRecall {
     /// When all servers must be back.
     pub due_at: DateTime<Utc>,
     /// When the last server came back; null: none yet.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub back_at: Option<DateTime<Utc>>,
     /// Servers recalled.
     pub servers: u64,
@@ -110,6 +120,8 @@ pub struct MaintenanceWindows {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct MaintenancePlan {
     /// Its id.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub plan: Option<String>,
     /// Sorted by start.
     pub windows: Vec<MaintenanceWindow>,

@@ -28,8 +28,12 @@ pub struct MoveUnderWay {
     /// The MSB of the server.
     pub msb: String,
     /// The reservation that owns it; null: no reservation.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub from: Option<String>,
     /// The reservation that will own it; null: no reservation.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub to: Option<String>,
     /// The version of the targets that it executes.
     pub version: i64,
@@ -46,6 +50,8 @@ pub struct MoveUnderWay {
     /// Whether it has been in its state for too long. A move that waits for a churn contract has not.
     pub stuck: bool,
     /// Why a pending move does not begin; null: it may.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub waits_for: Option<String>,
 }
 
@@ -56,6 +62,8 @@ pub struct EndedMoves {
     /// The state.
     pub state: String,
     /// Why they were not bound; null: they were.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub reason: Option<String>,
     /// Number of moves.
     pub count: i64,
@@ -80,10 +88,16 @@ pub struct StuckThing {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct MovesUnderWay {
     /// The acting mover; null: no mover acts.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub acting: Option<String>,
     /// The stop switch, if it is set: no step begins.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub stopped: Option<StopSwitch>,
     /// Why the acting mover is too far from Postgres to act; null: it is near enough.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub cannot_act: Option<String>,
     /// The server's time.
     pub now: DateTime<Utc>,
@@ -104,18 +118,32 @@ pub struct MovesUnderWay {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct MoverView {
     /// The acting mover; null: no mover acts.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub acting: Option<String>,
     /// The stop switch, if it is set: no step begins.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub stopped: Option<StopSwitch>,
     /// How long two MSBs must be lost before it preempts by itself; null: an operator must do so.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub give_way_after_seconds: Option<u64>,
     /// Duration of a renewal of the mover's lease; null: not measured yet.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub round_trip_seconds: Option<f64>,
     /// Duration of the mover's last pass over all moves; null: none has ended.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub pass_seconds: Option<f64>,
     /// The lease that the mover asks for.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub lease_seconds: Option<f64>,
     /// Why the mover is too far from Postgres to act; null: it is near enough.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub cannot_act: Option<String>,
 }
 
@@ -130,8 +158,12 @@ pub struct Move {
     /// The server.
     pub server: String,
     /// Previous owner; null: none.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub from: Option<String>,
     /// Next owner; null: none.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub to: Option<String>,
     /// Version of the targets that it executes.
     pub version: i64,
@@ -146,8 +178,12 @@ pub struct Move {
     /// Whether the server was in use when the move was opened.
     pub in_use: bool,
     /// Why it ended before the server was bound.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub reason: Option<String>,
     /// Message of the host agent.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub detail: Option<String>,
 }
 
@@ -158,6 +194,8 @@ pub struct MovesPage {
     /// The moves of this page.
     pub moves: Vec<Move>,
     /// Null: this is the last page.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub next_page_token: Option<String>,
 }
 
@@ -192,5 +230,7 @@ pub struct Rollout {
     /// Progress as text: `120 of 500`.
     pub progress: String,
     /// Who paused it, and why: no further server is reconfigured. Null: not paused.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub paused: Option<StopSwitch>,
 }

@@ -11,8 +11,12 @@ pub struct QuotaLimit {
     /// `rru` or `servers`.
     pub unit: String,
     /// Profile of the RRU; null: it counts servers.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub profile: Option<String>,
     /// Hardware type of the servers; null: all, or it counts RRU.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub hardware_type: Option<String>,
     /// Largest sum of the promises of its guaranteed reservations.
     pub limit: f64,

@@ -20,8 +20,12 @@ pub struct RegionSettings {
     /// Price per RRU of the largest MSB share: tau of expression 4.
     pub buffer_tau: f64,
     /// Largest desired share in one MSB, of reservations without their own; null: the default rule.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub msb_alpha: Option<f64>,
     /// Largest desired share in one rack, of reservations without their own; null: the default rule.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub rack_alpha: Option<f64>,
     /// Tolerance of datacenter shares: theta of eq. 7, of reservations without their own.
     pub affinity_theta: f64,
@@ -52,6 +56,8 @@ pub struct HardwareType {
     /// Servers of this type.
     pub servers: u64,
     /// Null: no shared buffer.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub shared_buffer: Option<SharedBuffer>,
 }
 
@@ -144,8 +150,12 @@ pub struct ElasticReservation {
     /// 0 is the highest priority.
     pub priority: i32,
     /// OS configuration of its servers; null: any.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub host_profile: Option<String>,
     /// Its weight against other borrowers; null: that of the mover's settings, or 1.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub share: Option<f64>,
     /// Whether it was ended; it is removed when it borrows no servers.
     pub ending: bool,

@@ -34,24 +34,35 @@ pub struct Request {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_least_rru: Option<f64>,
     /// When it is decided; null: at once.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub starts_at: Option<DateTime<Utc>>,
     /// Before its start: that no capacity is reserved until then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
     /// When the reservation ends without a further request.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub ends_at: Option<DateTime<Utc>>,
     /// Labels to set.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
     pub labels: Option<BTreeMap<String, String>>,
     /// Promised RRU; null: not granted.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub granted_rru: Option<f64>,
     /// The outcome: the quote of the grant, or `code`, `detail`, `reasons` and `alternatives` of the refusal.
-    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>, required))]
     pub answer: Option<Value>,
     /// The plan that contained it.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub plan: Option<String>,
     /// The operation to wait for; null: a draft.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub operation: Option<String>,
     /// Its ETag.
     pub version: i64,
@@ -68,6 +79,8 @@ pub struct Requests {
     /// The requests of this page.
     pub requests: Vec<Request>,
     /// Token of the next page; null: this is the last page.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub next_page_token: Option<String>,
 }
 
@@ -80,6 +93,8 @@ pub struct Accepted {
     /// The request.
     pub request: String,
     /// Operation to wait for; null: a draft, which is not decided.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub operation: Option<String>,
     /// If it starts later: that no capacity is reserved until then.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,7 +137,8 @@ pub struct Operation {
     pub notice: Option<String>,
     /// Result; of a failed operation `code`, `detail`, `reasons` with their numbers, and `alternatives` that would
     /// be granted.
-    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>, required))]
     pub result: Option<Value>,
 }
 
@@ -146,6 +162,7 @@ pub struct NotGranted {
     /// `not_granted`.
     pub code: String,
     /// The reason with its numbers, as text.
+    #[serde(deserialize_with = "crate::present")]
     pub detail: Option<String>,
     /// Codes: the reason of the shortfall, then the limits.
     pub reasons: Vec<String>,
@@ -154,14 +171,18 @@ pub struct NotGranted {
     /// Amount that can be granted.
     pub grantable_rru: f64,
     /// The difference.
+    #[serde(deserialize_with = "crate::present")]
     pub missing_rru: Option<f64>,
     /// The smallest set of limits that prevents the grant.
     pub limits: Vec<Limit>,
     /// Further numbers.
+    #[serde(deserialize_with = "crate::present")]
     pub evidence: Option<Evidence>,
     /// Holders of the servers that it could use.
+    #[serde(deserialize_with = "crate::present")]
     pub held_by: Option<Vec<HeldBy>>,
     /// Requests that would be granted.
+    #[serde(deserialize_with = "crate::present")]
     pub alternatives: Option<Vec<Alternative>>,
     /// The quote.
     pub answer: Quote,

@@ -68,8 +68,12 @@ pub struct Reservation {
     /// RRU left after the loss of its largest MSB.
     pub left_after_worst_msb_rru: f64,
     /// The MSB with the largest share of it.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub worst_msb: Option<String>,
     /// Embedded buffer: RRU in that MSB; null: none.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub embedded_buffer_rru: Option<f64>,
     /// Owned and in service.
     pub owned: ReservationPart,
@@ -90,14 +94,24 @@ pub struct Reservation {
     /// 0 is the highest priority.
     pub priority: i32,
     /// Largest desired share in one MSB; null: the region's.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub msb_alpha: Option<f64>,
     /// Largest desired share in one rack; null: the region's.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub rack_alpha: Option<f64>,
     /// Tolerance of datacenter shares; null: the region's.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub affinity_theta: Option<f64>,
     /// OS configuration of its servers; null: any.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub host_profile: Option<String>,
     /// Progress of the last change of its host profile; null: never changed.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub rollout: Option<Rollout>,
     /// RRU of one server of each eligible hardware type.
     pub rru: BTreeMap<String, f64>,
@@ -106,20 +120,32 @@ pub struct Reservation {
     /// The only datacenters of its servers; empty: all.
     pub allowed_datacenters: Vec<String>,
     /// Replicas of its data; null: no replica rule.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub replicas: Option<u32>,
     /// Replicas that one MSB may hold.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub replicas_per_msb: Option<u32>,
     /// Null: no churn contract.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub churn_contract: Option<ContractTerms>,
     /// Version of its promise.
     pub promise_version: i32,
     /// When that version was promised.
     pub promised_at: DateTime<Utc>,
     /// When it ends without a request.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub ends_at: Option<DateTime<Utc>>,
     /// The request that was granted; null: loaded from a snapshot.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub request: Option<String>,
     /// The request that waits for its answer.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub open_request: Option<String>,
     /// Its ETag.
     pub version: String,
@@ -132,6 +158,8 @@ pub struct Reservations {
     /// The reservations of this page.
     pub reservations: Vec<Reservation>,
     /// Token of the next page; null: this is the last page.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub next_page_token: Option<String>,
 }
 
@@ -180,6 +208,8 @@ pub struct ReservationCertificate {
     /// Largest shortfall in any of these cases.
     pub missing_rru: f64,
     /// The MSB whose loss leaves least; null: it owns no server.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub worst_msb: Option<String>,
     /// Capacity left within 30 minutes of that loss.
     pub left_rru: f64,
@@ -188,10 +218,16 @@ pub struct ReservationCertificate {
     /// Capacity required at once: the promise less a quarter of the embedded buffer.
     pub needed_at_once_rru: f64,
     /// Limit of one MSB by its replica rule; null: no replica rule.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub msb_max_rru: Option<f64>,
     /// Whether every MSB is within it; null: no replica rule.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub replicas_hold: Option<bool>,
     /// Capacity that the rule requires after the loss of any one MSB; null: no replica rule.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub quorum_rru: Option<f64>,
     /// Every MSB in which it owns servers.
     pub msbs: Vec<MsbLeft>,
@@ -216,6 +252,8 @@ pub struct ReservationSurvives {
     /// Of that, in maintenance.
     pub in_maintenance_rru: f64,
     /// The MSB whose loss leaves least; null: it owns no server.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub worst_msb: Option<String>,
     /// Capacity left within 30 minutes of that loss.
     pub left_rru: f64,
@@ -298,5 +336,7 @@ pub struct ServersPage {
     /// Sorted by name.
     pub servers: Vec<ServerOfReservation>,
     /// Value of `after` for the next page; null: this is the last page.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub next: Option<String>,
 }

@@ -20,6 +20,8 @@ pub struct EventView {
     /// When it began or begins.
     pub started_at: DateTime<Utc>,
     /// Null: not known.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub ended_at: Option<DateTime<Utc>>,
     /// Whether it is active now.
     pub active: bool,
@@ -32,6 +34,8 @@ pub struct EventsPage {
     /// The events of this page.
     pub events: Vec<EventView>,
     /// Null: this is the last page.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub next_page_token: Option<String>,
 }
 
@@ -50,14 +54,22 @@ pub struct Server {
     /// Its hardware type.
     pub hardware_type: String,
     /// Its owner; null: none.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub reservation: Option<String>,
     /// Its pending target.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub target: Option<ServerTarget>,
     /// The elastic reservation that borrows it.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub loaned_to: Option<String>,
     /// Whether it is known to run containers.
     pub in_use: bool,
     /// Typical draw under load, in watts.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub power_watts: Option<f64>,
     /// Counter of its changes that invalidate decisions.
     pub generation: i64,
@@ -69,6 +81,8 @@ pub struct Server {
     pub maintenance: Vec<ServerMaintenance>,
     /// Its open move.
     #[serde(rename = "move")]
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub moving: Option<Move>,
 }
 
@@ -77,10 +91,14 @@ pub struct Server {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ServerTarget {
     /// Next owner; null: none.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub reservation: Option<String>,
     /// Version of the targets.
     pub version: i64,
     /// If decided between two solves: the cause.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub origin: Option<String>,
 }
 
@@ -122,6 +140,8 @@ pub struct ServerHistory {
     /// The entries of this page.
     pub history: Vec<ServerPast>,
     /// Null: this is the last page.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub next_page_token: Option<String>,
 }
 
@@ -138,6 +158,8 @@ pub struct TrailEntry {
     /// What was done.
     pub action: String,
     /// The object, by name or id.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub subject: Option<String>,
     /// Further data, by action.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
@@ -151,5 +173,7 @@ pub struct TrailPage {
     /// The entries of this page.
     pub entries: Vec<TrailEntry>,
     /// Null: this is the last page.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub next_page_token: Option<String>,
 }

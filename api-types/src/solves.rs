@@ -20,14 +20,22 @@ pub struct Solve {
     /// When it was requested.
     pub requested_at: DateTime<Utc>,
     /// When a worker leased it.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub started_at: Option<DateTime<Utc>>,
     /// The version of the targets that it is based on.
     pub parent: i64,
     /// The version of its own targets; null: not published.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub version: Option<i64>,
     /// Why it ended without a version, for programs.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub reason: Option<String>,
     /// Why it was not published, as text.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub failure: Option<String>,
 }
 
@@ -38,6 +46,8 @@ pub struct SolvesPage {
     /// The solves of this page.
     pub solves: Vec<Solve>,
     /// Null: this is the last page.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub next_page_token: Option<String>,
 }
 
@@ -59,9 +69,12 @@ pub struct SolveDetail {
     #[serde(flatten)]
     pub solve: Solve,
     /// Results; null: not published, or deleted.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub figures: Option<SolveFigures>,
     /// Settings of the solver.
-    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>, required))]
     pub config: Option<Value>,
 }
 

@@ -9,6 +9,8 @@ use uuid::Uuid;
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RegionStatus {
     /// Name of the region; null: none is loaded.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub region: Option<String>,
     /// Version of the targets.
     pub version: i64,

@@ -33,6 +33,8 @@ pub struct TokenOf {
     /// Its role.
     pub role: String,
     /// The owner whose objects it may access; null: those of every owner.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub owner: Option<String>,
     /// `good`, `expired` or `revoked`.
     pub state: String,
@@ -43,10 +45,16 @@ pub struct TokenOf {
     /// When it expires.
     pub expires_at: DateTime<Utc>,
     /// When it was revoked.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub revoked_at: Option<DateTime<Utc>>,
     /// The caller that revoked it.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub revoked_by: Option<String>,
     /// When it was last used, to the minute.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub last_used_at: Option<DateTime<Utc>>,
 }
 
@@ -77,7 +85,11 @@ pub struct Whoami {
     /// Its roles.
     pub roles: Vec<String>,
     /// The only owner whose objects are visible; null: all owners.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub owner: Option<String>,
     /// Value of the header `x-csrf-token` that writes of this session need; null: not a session.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub csrf: Option<String>,
 }

@@ -6,7 +6,7 @@
 
 use crate::place::PlaceLimits;
 use crate::region::Region;
-use crate::replace::Worth;
+use crate::replace::SpareContext;
 use fleet::{
     HardwareTypeIx, HardwareTypeName, MsbIx, MsbName, ReservationIx, ReservationKind,
     ReservationName, Rru,
@@ -36,7 +36,7 @@ pub struct Stock {
     /// Servers that can be granted.
     pub groups: Vec<StockGroup>,
     /// Values, holdings and placement rules of the reservation.
-    pub worth: Worth,
+    pub worth: SpareContext,
 }
 
 impl Stock {
@@ -66,7 +66,7 @@ impl Stock {
             reservation: of.id.clone(),
             asked,
             groups: groups.into_iter().map(group).collect(),
-            worth: Worth::of(region, &BTreeSet::from([reservation])),
+            worth: SpareContext::of(region, &BTreeSet::from([reservation])),
         }
     }
 }

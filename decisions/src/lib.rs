@@ -7,7 +7,7 @@
 //! | module | decision, and the view it looks at |
 //! |---|---|
 //! | [`admission`] | which pending moves begin, within limits and churn contracts: [`admission::MoveView`], [`admission::ContractView`] |
-//! | [`replace`] | which spare replaces a failed server: [`replace::Failed`], [`replace::Spare`], [`replace::Worth`] |
+//! | [`replace`] | which spare replaces a failed server: [`replace::Failed`], [`replace::Spare`], [`replace::SpareContext`] |
 //! | [`outage`] | which MSBs are lost: [`outage::MsbHealth`] |
 //! | [`elastic`] | which servers are lent to elastic reservations, and which are recalled: [`elastic::LoanView`] |
 //! | [`emergency`] | which servers serve a request for emergency capacity: [`emergency::Stock`] |

@@ -13,7 +13,7 @@ mod view;
 
 use fleet::{HardwareTypeName, MsbName, ReservationName, Rru, ServerName};
 use std::collections::{BTreeMap, VecDeque};
-pub use view::{Failed, Spare, Worth};
+pub use view::{Failed, Spare, SpareContext};
 
 /// A failed server and its replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Swap {
 type Kind<'a> = (bool, &'a MsbName, &'a HardwareTypeName);
 
 struct Choice<'a> {
-    worth: &'a Worth,
+    worth: &'a SpareContext,
     /// Remaining spares of each kind, in descending order of name.
     left: BTreeMap<Kind<'a>, Vec<&'a ServerName>>,
     /// RRU by reservation and MSB, chosen spares included.
@@ -42,7 +42,7 @@ struct Choice<'a> {
 
 /// Chooses a spare for each failed server. For servers that are missing in the result no spare fits. Each
 /// spare is used once.
-pub fn choose(failed: &[Failed], spares: &[Spare], worth: &Worth) -> Vec<Swap> {
+pub fn choose(failed: &[Failed], spares: &[Spare], worth: &SpareContext) -> Vec<Swap> {
     let mut left: BTreeMap<Kind, Vec<&ServerName>> = BTreeMap::new();
     for spare in spares {
         let kind = (spare.lent, &spare.msb, &spare.hardware_type);

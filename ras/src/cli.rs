@@ -84,7 +84,8 @@ they do its work:
   snapshot load, snapshot export  first start, backup and restore
   result publish                  a solve by hand, from an export
   token first                     the first admin token
-  ops replay                      a worker by hand: reads queue and archive, writes only jobs
+  ops replay                      a worker by hand: reads queue and archive; with --fan-out it
+                                  adds jobs, and copies of folders to the archive until they end
 
 Example, capacity from a server:
   ras login --server https://ras.example

@@ -14,7 +14,7 @@ use crate::log::trail::Action;
 use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence, check_fence_at_head};
 use chrono::{DateTime, Utc};
-use decisions::replace::{Failed, Spare, Swap, Worth};
+use decisions::replace::{Failed, Spare, SpareContext, Swap};
 use fleet::{Name, ReservationName, Rru, ServerName};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
@@ -200,7 +200,7 @@ impl Broker {
         actor: &str,
         epoch: Epoch,
         until: DateTime<Utc>,
-        choose: impl FnOnce(&[Failed], &[Spare], &Worth) -> Vec<Swap>,
+        choose: impl FnOnce(&[Failed], &[Spare], &SpareContext) -> Vec<Swap>,
     ) -> Result<Replaced, MoverError> {
         let doing = "replacing servers that failed";
         let (open, failed): (bool, bool) =
@@ -364,7 +364,7 @@ fn by_pair<T: From<String> + Ord>(
 pub(crate) async fn worth(
     db: &mut PgConnection,
     of: &BTreeSet<&ReservationName>,
-) -> Result<Worth, sqlx::Error> {
+) -> Result<SpareContext, sqlx::Error> {
     let names: Vec<&str> = of.iter().map(|name| name.as_ref()).collect();
     let values = sqlx::query_as(sql::VALUES).bind(&names).fetch_all(&mut *db).await?;
     let held = sqlx::query_as(sql::HELD).bind(&names).fetch_all(&mut *db).await?;
@@ -373,7 +373,7 @@ pub(crate) async fn worth(
     // V is zero outside the allowed datacenters.
     let mut held = by_pair(held);
     held.retain(|(name, msb), _| places.get(name).is_none_or(|place| place.allows(msb)));
-    Ok(Worth { values: by_pair(values), held, places })
+    Ok(SpareContext { values: by_pair(values), held, places })
 }
 
 fn listed(row: &PgRow) -> Result<ReplacementRow, sqlx::Error> {

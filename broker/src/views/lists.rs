@@ -7,7 +7,7 @@ use crate::infra::id::{MoveId, SolveId};
 use crate::infra::state::{self, MoveState, SolveState, State};
 use crate::infra::words;
 use crate::infra::words::{name, optional_name};
-use crate::log::trail::{ENTRIES_MAX, Entry, Seq, TargetVersion, entry};
+use crate::log::trail::{Action, ENTRIES_MAX, Entry, Seq, TargetVersion, entry};
 use crate::moves::origin::MoveReason;
 use crate::queue::solve::{Cause, SolveRow, solve};
 use chrono::{DateTime, Utc};
@@ -177,8 +177,8 @@ pub struct TrailAsked {
     pub subject: Option<String>,
     /// Only by this actor.
     pub actor: Option<String>,
-    /// A word of [`crate::Action`].
-    pub action: Option<String>,
+    /// Only of this action.
+    pub action: Option<Action>,
     /// Only entries older than this one.
     pub before: Option<Seq>,
 }
@@ -261,7 +261,7 @@ impl Broker {
             .bind(asked.before.map(|seq| seq.0))
             .bind(&asked.subject)
             .bind(&asked.actor)
-            .bind(&asked.action)
+            .bind(asked.action.map(Action::as_str))
             .bind(i64::from(limit).min(ENTRIES_MAX))
             .try_map(|row: PgRow| entry(&row));
         rows.fetch_all(&self.pool).await.doing("reading the audit trail")

@@ -22,9 +22,9 @@ pub use lists::{EventRow, EventsAsked, MoveRow, MovesAsked, SolvesAsked, TrailAs
 pub use metrics::{LastSolve, Metrics, REPLACED_WITHIN};
 pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
 pub use reserved_server::{ReservedServer, ServerState};
-pub use server::{ServerDetail, ServerMaintenance, ServerPast, ServerTarget};
+pub use server::{PastKind, ServerDetail, ServerMaintenance, ServerPast, ServerTarget};
 pub use status::{QueueCount, ReservationCounts, RunningJob, ServerCounts, Status};
-pub use stuck::Stuck;
+pub use stuck::{Machine, Stuck};
 pub use summary::{InForce, ReservationSummary, SUMMARIES_PAGE_MAX, SummaryFilter};
 pub use totals::ReservedTotals;
 pub use watch::{ClockTick, ServerChange, WatchUpdate, Watcher};

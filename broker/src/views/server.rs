@@ -134,13 +134,42 @@ pub struct ServerMaintenance {
     pub ends_at: DateTime<Utc>,
 }
 
+/// What an entry of a server's history is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PastKind {
+    /// A target in a version.
+    Target,
+    /// A move that was opened.
+    Move,
+    /// An unavailability event that began.
+    Event,
+    /// An entry of the audit trail.
+    Trail,
+}
+
+impl PastKind {
+    /// Every kind.
+    pub const ALL: [PastKind; 4] =
+        [PastKind::Target, PastKind::Move, PastKind::Event, PastKind::Trail];
+
+    /// The kind's word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            PastKind::Target => "target",
+            PastKind::Move => "move",
+            PastKind::Event => "event",
+            PastKind::Trail => "trail",
+        }
+    }
+}
+
 /// An event in a server's history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerPast {
     /// The time.
     pub at: DateTime<Utc>,
-    /// `target`, `move`, `event` or `trail`.
-    pub kind: String,
+    /// What it is about.
+    pub kind: PastKind,
     /// The key within its kind.
     pub key: String,
     /// Further data by kind.
@@ -202,7 +231,12 @@ impl Broker {
             .try_map(|row: PgRow| {
                 Ok(ServerPast {
                     at: row.try_get(0)?,
-                    kind: row.try_get(1)?,
+                    kind: words::read(
+                        "history.kind",
+                        PastKind::ALL,
+                        PastKind::as_str,
+                        row.try_get(1)?,
+                    )?,
                     key: row.try_get(2)?,
                     detail: row.try_get(3)?,
                 })

@@ -4,8 +4,8 @@ use crate::harness::Database;
 use crate::publish::{publication, target};
 use crate::regions::{at, changed, small};
 use broker::{
-    Cause, EventsAsked, FailureReason, ImportOptions, JobKind, MoveOrigin, MoveState,
-    MoverInstance, MovesAsked, Seq, SolveId, SolveState, SolvesAsked, TrailAsked, Wanted,
+    Action, Cause, EventsAsked, FailureReason, ImportOptions, JobKind, MoveOrigin, MoveState,
+    MoverInstance, MovesAsked, PastKind, Seq, SolveId, SolveState, SolvesAsked, TrailAsked, Wanted,
 };
 use fleet::{Rru, Scope, UnavailabilityKind};
 use std::time::Duration;
@@ -84,7 +84,7 @@ async fn pages_list_each_row_once_newest_first() {
     assert_eq!(trail(by("operator")).await, [6, 5, 4, 3, 2], "each solve that was asked for");
     assert_eq!(trail(TrailAsked { subject: Some("mine".into()), ..by("watch") }).await, [7]);
     assert_eq!(trail(TrailAsked { subject: Some("mine".into()), ..by("root") }).await, [0; 0]);
-    let action = TrailAsked { action: Some("mover_stopped".into()), ..TrailAsked::default() };
+    let action = TrailAsked { action: Some(Action::MoverStopped), ..TrailAsked::default() };
     assert_eq!(trail(action).await, [8]);
     assert_eq!(trail(TrailAsked { before: Some(Seq(3)), ..TrailAsked::default() }).await, [2, 1]);
 }
@@ -158,13 +158,13 @@ async fn server_detail_has_its_history() {
     loop {
         let page = broker.server_history("s007", before.as_ref(), 1).await.expect("read");
         let Some(last) = page.last() else { break };
-        before = Some((last.at, last.kind.clone(), last.key.clone()));
+        before = Some((last.at, last.kind.as_str().to_owned(), last.key.clone()));
         paged.extend(page);
     }
     assert_eq!(paged, whole);
     kinds.sort_unstable();
     assert_eq!(kinds, ["event", "move", "target", "trail"]);
-    let decided = whole.iter().find(|past| past.kind == "target").expect("found");
+    let decided = whole.iter().find(|past| past.kind == PastKind::Target).expect("found");
     assert_eq!(
         (&decided.detail["reservation"], &decided.detail["taken"]),
         (&"web".into(), &true.into())

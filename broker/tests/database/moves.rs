@@ -4,8 +4,8 @@ use crate::harness::Database;
 use crate::publish::{publication, target};
 use crate::regions::small;
 use broker::{
-    Epoch, ImportOptions, MoveOrigin, MoveReason, MoveState, MoverError, MoverInstance, OpenMove,
-    Opened, Stopped,
+    Epoch, ImportOptions, Machine, MoveOrigin, MoveReason, MoveState, MoverError, MoverInstance,
+    OpenMove, Opened, Stopped,
 };
 use std::time::Duration;
 
@@ -78,8 +78,8 @@ async fn targets_become_moves_and_then_owners() {
     assert_eq!(read.moves, [("pending".to_owned(), 2)]);
     let stuck = broker.stuck().await.expect("read");
     assert_eq!(
-        stuck.iter().map(|of| (&*of.machine, &*of.subject)).collect::<Vec<_>>(),
-        [("moves", "s006")]
+        stuck.iter().map(|of| (of.machine, &*of.subject)).collect::<Vec<_>>(),
+        [(Machine::Moves, "s006")]
     );
     let pending = ("moves".to_owned(), "pending".to_owned(), 1);
     assert!(read.stuck.contains(&pending), "{:?}", read.stuck);

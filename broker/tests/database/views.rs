@@ -17,7 +17,7 @@ use decisions::emergency::Stock;
 use decisions::outage::{MsbHealth, OutageReason};
 use decisions::preemption::RegionHeld;
 use decisions::region::Region;
-use decisions::replace::{Failed, Spare, Worth};
+use decisions::replace::{Failed, Spare, SpareContext};
 use fleet::{
     AllowedDatacenterRow, MsbName, Name, RegionSnapshot, ReservationIx, ReservationKind, Rru,
     RruRow, Scope, ServerName, ServerRow, SnapshotParts, UnavailabilityKind, UnavailabilityRow,
@@ -413,7 +413,7 @@ async fn compare(town: &Town, case: &str) -> [usize; 6] {
     let region = town.complete(&snapshot).await;
     let now = broker.clock().await.expect("asked");
     let mut chosen_from = None;
-    let choose = |failed: &[Failed], spares: &[Spare], worth: &Worth| {
+    let choose = |failed: &[Failed], spares: &[Spare], worth: &SpareContext| {
         chosen_from = Some((failed.to_vec(), spares.to_vec(), worth.clone()));
         Vec::new()
     };
@@ -428,7 +428,7 @@ async fn compare(town: &Town, case: &str) -> [usize; 6] {
             .iter()
             .map(|of| snapshot.reservation(&of.reservation).expect("a reservation"))
             .collect();
-        assert_eq!(worth, Worth::of(&region, &short), "{case}: values and holdings");
+        assert_eq!(worth, SpareContext::of(&region, &short), "{case}: values and holdings");
     }
     let staying = moves.iter().filter(|state| state.staying_move.is_some()).count();
     let cordoned = moves.iter().filter(|state| state.cordoned).count();

@@ -5,8 +5,8 @@ use super::ops::maintenance::PLANNED_SCOPES;
 use crate::http::problem::CODES;
 use broker::{
     Cause, EmergencyState, FailureReason, GrantPolicy, MaintenanceState, MoveOrigin, MoveReason,
-    MoveState, OperationState, OperationSubject, PlanState, ReplacementState, RequestChangeKind,
-    RequestState, Role, ServerState, SolveState, State,
+    MoveState, OperationState, OperationSubject, PastKind, PlanState, ReplacementState,
+    RequestChangeKind, RequestState, Role, ServerState, SolveState, State,
 };
 use control::admission::REASONS;
 use decisions::admission::Wait;
@@ -103,7 +103,7 @@ fn words() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         ("EventView", "scope", scopes()),
         ("EventView", "kind", UnavailabilityKind::ALL.map(UnavailabilityKind::as_str).to_vec()),
         ("ServerMaintenance", "state", states::<MaintenanceState>()),
-        ("ServerPast", "kind", vec!["target", "move", "event", "trail"]),
+        ("ServerPast", "kind", PastKind::ALL.map(PastKind::as_str).into()),
         ("Contract", "state", super::ops::contracts::STATES.to_vec()),
         ("Replacement", "state", states::<ReplacementState>()),
         ("LostMsb", "reason", OutageReason::ALL.map(OutageReason::as_str).to_vec()),

@@ -1,8 +1,8 @@
 //! Response types shared by `/v1` and `/ops/v1`.
 
-use api_types::moves::{Rollout, StopSwitch};
+use api_types::moves::{Rollout, StopSwitch, StuckThing};
 use api_types::servers::TrailEntry;
-use broker::{Entry, Stopped};
+use broker::{Entry, Stopped, Stuck};
 
 /// The stop switch, or the pause of a roll-out.
 pub(super) fn stop_switch(of: Stopped) -> StopSwitch {
@@ -25,4 +25,14 @@ pub(super) fn trail_entry(of: Entry) -> TrailEntry {
     let Entry { seq, at, actor, action, subject, detail } = of;
     let action = action.as_str().to_owned();
     TrailEntry { seq: seq.0, at, actor, action, subject, detail }
+}
+
+/// An object that is stuck.
+pub(super) fn stuck_thing(of: Stuck) -> StuckThing {
+    StuckThing {
+        machine: of.machine.as_str().to_owned(),
+        subject: of.subject,
+        state: of.state.to_owned(),
+        since: of.since,
+    }
 }

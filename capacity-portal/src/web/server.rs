@@ -9,7 +9,7 @@ use crate::http::{Problem, Site, in_time};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Html;
-use broker::{EventRow, MoveRow, ServerDetail, ServerPast, State as _};
+use broker::{EventRow, MoveRow, PastKind, ServerDetail, ServerPast, State as _};
 use chrono::{DateTime, Utc};
 use fleet::ReservationName;
 use maud::{Markup, html};
@@ -89,7 +89,7 @@ async fn past(
     let question = PageCursor::new(&("history", name));
     let before = question.position(query.page.as_deref())?;
     let rows = in_time(site.broker.server_history(name, before.as_ref(), ROWS + 1)).await?;
-    Ok(question.page(rows, ROWS, |of| (of.at, of.kind.clone(), of.key.clone())))
+    Ok(question.page(rows, ROWS, |of| (of.at, of.kind.as_str(), of.key.clone())))
 }
 
 struct ServerPage<'a> {
@@ -300,15 +300,15 @@ struct PastEntry {
 
 /// The cells of a row of the history: what happened, and the details.
 fn history_cells(row: &ServerPast) -> Markup {
-    let cells = match row.kind.as_str() {
-        "target" => PastTarget::deserialize(&row.detail).map(|of| target_cells(&of)),
-        "move" => PastMove::deserialize(&row.detail).map(|of| move_cells(&of)),
-        "event" => PastEvent::deserialize(&row.detail).map(|of| event_cells(&of)),
-        _ => PastEntry::deserialize(&row.detail).map(|of| entry_cells(&of)),
+    let cells = match row.kind {
+        PastKind::Target => PastTarget::deserialize(&row.detail).map(|of| target_cells(&of)),
+        PastKind::Move => PastMove::deserialize(&row.detail).map(|of| move_cells(&of)),
+        PastKind::Event => PastEvent::deserialize(&row.detail).map(|of| event_cells(&of)),
+        PastKind::Trail => PastEntry::deserialize(&row.detail).map(|of| entry_cells(&of)),
     };
     cells.unwrap_or_else(|error| {
-        tracing::error!(%error, kind = %row.kind, key = %row.key, "a row of a server's history cannot be read");
-        html! { th scope="row" { (row.kind) } td.wide { (row.key) } }
+        tracing::error!(%error, kind = row.kind.as_str(), key = %row.key, "a row of a server's history cannot be read");
+        html! { th scope="row" { (row.kind.as_str()) } td.wide { (row.key) } }
     })
 }
 

@@ -5,7 +5,7 @@ use super::{link, ui};
 use crate::http::{Problem, Site, in_time};
 use axum::extract::State;
 use axum::response::Html;
-use broker::Stuck;
+use broker::{Machine, Stuck};
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use report::number;
@@ -37,9 +37,9 @@ fn table(stuck: &[Stuck], now: DateTime<Utc>) -> Markup {
             thead { tr { th scope="col" { "Kind" } th scope="col" { "Subject" } th scope="col" { "State" }
                 th scope="col" { "Since" } } }
             tbody { @for of in stuck.iter().take(ROWS) { tr {
-                td { (of.machine.replace('_', " ")) }
+                td { (of.machine.as_str().replace('_', " ")) }
                 th scope="row" { a href=(path(of)) { (of.subject) } }
-                td { (ui::state(ui::Mood::Bad, &of.state)) }
+                td { (ui::state(ui::Mood::Bad, of.state)) }
                 td.when { (ui::when(of.since)) " " span.dim { (ui::ago(of.since, now)) } }
             } } }
         } } }
@@ -48,10 +48,12 @@ fn table(stuck: &[Stuck], now: DateTime<Utc>) -> Markup {
 
 /// Path of the page that shows the item.
 fn path(of: &Stuck) -> String {
-    match of.machine.as_str() {
-        "solves" => format!("/solves/{}", of.subject),
-        "maintenance" => "/maintenance".to_owned(),
-        "moves" | "replacements" | "unfinished" => link::server(&of.subject),
-        _ => format!("/trail?subject={}", link::segment(&of.subject)),
+    match of.machine {
+        Machine::Solves => format!("/solves/{}", of.subject),
+        Machine::Maintenance => "/maintenance".to_owned(),
+        Machine::Moves | Machine::Replacements | Machine::Unfinished => link::server(&of.subject),
+        Machine::Jobs | Machine::Emergencies | Machine::CapacityRequests | Machine::Operations => {
+            format!("/trail?subject={}", link::segment(&of.subject))
+        }
     }
 }

@@ -1,6 +1,6 @@
 use super::{Pick, Stock, StockGroup, choose};
 use crate::place::PlaceLimits;
-use crate::replace::Worth;
+use crate::replace::SpareContext;
 use fleet::{ReplicaRule, Rru};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ fn stock(asked: usize, groups: Vec<StockGroup>) -> Stock {
         [(("web".into(), "a".into()), Rru::units(1)), (("web".into(), "b".into()), Rru::units(3))];
     let held = [(("web".into(), "m1".into()), Rru::units(5))];
     let places = BTreeMap::new();
-    let worth = Worth { values: values.into(), held: held.into(), places };
+    let worth = SpareContext { values: values.into(), held: held.into(), places };
     Stock { reservation: "web".into(), asked: Rru::units(asked), groups, worth }
 }
 

@@ -2,7 +2,7 @@
 
 use super::state::{Event, Replay, delta, hours};
 use crate::outage::{self, MsbHealth, OutageReason};
-use crate::replace::{self, Failed, Spare, Worth};
+use crate::replace::{self, Failed, Spare, SpareContext};
 use chrono::TimeDelta;
 use fleet::{
     MsbIx, RegionSnapshot, Reservation, ReservationIx, ReservationKind, Scope, SnapshotParts,
@@ -62,7 +62,7 @@ impl<S: FnMut(&RegionSnapshot) -> Targets> Replay<'_, S> {
         }
         let spares = Spare::all(&self.region, failed.len());
         let short: BTreeSet<ReservationIx> = self.owed.values().map(|of| of.reservation).collect();
-        for swap in replace::choose(&failed, &spares, &Worth::of(&self.region, &short)) {
+        for swap in replace::choose(&failed, &spares, &SpareContext::of(&self.region, &short)) {
             let (Some(failed), Some(spare)) =
                 (snapshot.server(&swap.failed), snapshot.server(&swap.spare))
             else {

@@ -1,4 +1,4 @@
-use super::{Failed, Spare, Swap, Worth, choose};
+use super::{Failed, Spare, SpareContext, Swap, choose};
 use crate::place::PlaceLimits;
 use chrono::{DateTime, TimeDelta};
 use fleet::{ReplicaRule, Rru};
@@ -23,10 +23,10 @@ fn spare(name: &str, msb: &str, ty: &str, lent: bool) -> Spare {
     Spare { server: name.into(), msb: msb.into(), hardware_type: ty.into(), lent }
 }
 
-fn worth(values: &[(&str, &str, usize)], held: &[(&str, &str, usize)]) -> Worth {
+fn worth(values: &[(&str, &str, usize)], held: &[(&str, &str, usize)]) -> SpareContext {
     let values = values.iter().map(|(of, ty, v)| (((*of).into(), (*ty).into()), rru(*v)));
     let held = held.iter().map(|(of, msb, v)| (((*of).into(), (*msb).into()), rru(*v)));
-    Worth { values: values.collect(), held: held.collect(), places: BTreeMap::new() }
+    SpareContext { values: values.collect(), held: held.collect(), places: BTreeMap::new() }
 }
 
 fn pairs(swaps: &[Swap]) -> Vec<(&str, &str)> {

@@ -89,7 +89,7 @@ impl Spare {
 /// The reservations that get servers: what hardware is worth to them, what they hold, and where they
 /// may have servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Worth {
+pub struct SpareContext {
     /// V, by reservation and hardware type.
     pub values: BTreeMap<(ReservationName, HardwareTypeName), Rru>,
     /// RRU that a reservation holds in an MSB, without servers out of service, by reservation and MSB.
@@ -98,12 +98,12 @@ pub struct Worth {
     pub places: BTreeMap<ReservationName, PlaceLimits>,
 }
 
-impl Worth {
+impl SpareContext {
     /// The values, holdings and rules of some reservations of a region. Servers on their way to a
     /// reservation are part of what it holds; servers that leave it are not.
-    pub fn of(region: &Region, reservations: &BTreeSet<ReservationIx>) -> Worth {
+    pub fn of(region: &Region, reservations: &BTreeSet<ReservationIx>) -> SpareContext {
         let snapshot = region.snapshot;
-        let mut worth = Worth::default();
+        let mut worth = SpareContext::default();
         for ix in reservations {
             let of = region.reservation(*ix);
             for (ty, value) in &of.rru {

@@ -1,7 +1,7 @@
 //! Servers of moves that were given up half-way: unavailable until they are restored or handed over.
 
 use crate::place::{Place, settings, until};
-use broker::{AllocatorView, ServerState, Stuck};
+use broker::{AllocatorView, Machine, ServerState, Stuck};
 use fleet::RegionSnapshot;
 use online_mover::Mover;
 use online_mover::agent::simulated::{SimulatedAgent, Trouble};
@@ -9,7 +9,7 @@ use online_mover::steps::Step;
 
 async fn stuck(place: &Place) -> Vec<Stuck> {
     let all = place.broker.stuck().await.expect("asked");
-    all.into_iter().filter(|of| of.machine == "unfinished").collect()
+    all.into_iter().filter(|of| of.machine == Machine::Unfinished).collect()
 }
 
 /// RRU of the available servers of `a`; each server is worth one.

@@ -333,6 +333,7 @@ impl From<anyhow::Error> for Failure {
 mod tests {
     use super::{Answer, DateTime, path, query};
     use api_types::drills::Drill;
+    use api_types::emergencies::Emergency;
     use serde_json::json;
 
     #[test]
@@ -356,6 +357,25 @@ mod tests {
         kept.remove("kept");
         let error = answer.read::<Drill>().expect_err("not whole").to_string();
         for part in ["POST /ops/v1/drills", "reservations[0]", "`kept`"] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    // `granted` decides the exit code: a missing one must not read as a refusal.
+    #[test]
+    fn missing_nullable_member_is_not_null() {
+        let body = json!({
+            "emergency": "e1", "reservation": "web", "asked_rru": 1.0, "why": "launch",
+            "asked_by": "ann", "asked_at": "2026-01-01T00:00:00Z", "state": "refused",
+            "granted": null, "refusal": "no_capacity", "refused_because": "none", "debt": false,
+        });
+        let at = DateTime::default();
+        let route = "POST /ops/v1/emergencies".to_owned();
+        let mut answer = Answer { etag: None, at, body, route };
+        assert_eq!(answer.read::<Emergency>().expect("whole").granted, None);
+        answer.body.as_object_mut().expect("an object").remove("granted");
+        let error = answer.read::<Emergency>().expect_err("not whole").to_string();
+        for part in ["POST /ops/v1/emergencies", "`granted`"] {
             assert!(error.contains(part), "{error}");
         }
     }

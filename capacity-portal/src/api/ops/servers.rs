@@ -101,8 +101,12 @@ pub(super) async fn history(
     if rows.is_empty() && before.is_none() {
         in_time(site.broker.server(&name)).await?.ok_or_else(|| unknown(&name))?;
     }
-    let position = |of: &broker::ServerPast| (of.at, of.kind.clone(), of.key.clone());
+    let position = |of: &broker::ServerPast| (of.at, of.kind.as_str(), of.key.clone());
     let (rows, next_page_token) = cursor.page(rows, limit, position);
-    let past = |of: broker::ServerPast| ServerPast { at: of.at, kind: of.kind, detail: of.detail };
+    let past = |of: broker::ServerPast| ServerPast {
+        at: of.at,
+        kind: of.kind.as_str().to_owned(),
+        detail: of.detail,
+    };
     Ok(Json(ServerHistory { history: rows.into_iter().map(past).collect(), next_page_token }))
 }

@@ -1,11 +1,11 @@
 //! `GET /ops/v1/stuck`: objects that have been in one state for too long.
 
+use crate::api::views::stuck_thing;
 use crate::http::auth::Caller;
 use crate::http::{Problem, Site, in_time};
-use api_types::moves::{StuckThing, StuckThings};
+use api_types::moves::StuckThings;
 use axum::Json;
 use axum::extract::State;
-use broker::Stuck;
 
 /// Objects that have been in one state for too long, longest first
 #[utoipa::path(get, path = "/stuck", operation_id = "list_stuck",
@@ -16,7 +16,5 @@ pub(super) async fn list(
 ) -> Result<Json<StuckThings>, Problem> {
     caller.reads_region()?;
     let stuck = in_time(site.broker.stuck()).await?;
-    let thing =
-        |Stuck { machine, subject, state, since }| StuckThing { machine, subject, state, since };
-    Ok(Json(StuckThings { stuck: stuck.into_iter().map(thing).collect() }))
+    Ok(Json(StuckThings { stuck: stuck.into_iter().map(stuck_thing).collect() }))
 }

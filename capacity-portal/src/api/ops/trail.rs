@@ -51,8 +51,9 @@ pub(super) async fn list(
     let cursor = PageCursor::new(&("trail", &which));
     let before = cursor.position(which.page_token.as_deref())?.map(Seq);
     let limit = query::limit(which.limit, PAGE, PAGE_MAX)?;
-    query::word(which.action.as_deref(), "action", Action::ALL.map(Action::as_str))?;
-    let TrailQuery { subject, actor, action, .. } = which;
+    let action = query::word(which.action.as_deref(), "action", Action::ALL.map(Action::as_str))?;
+    let action = Action::ALL.into_iter().find(|known| action == Some(known.as_str()));
+    let TrailQuery { subject, actor, .. } = which;
     let asked = TrailAsked { subject, actor, action, before };
     let rows = in_time(site.broker.trail_page(&asked, limit + 1)).await?;
     let (rows, next_page_token) = cursor.page(rows, limit, |entry| entry.seq.0);

@@ -1,13 +1,13 @@
 //! `GET /ops/v1/moves/under-way`: moves under way, why they wait, and what is stuck.
 
-use crate::api::views::stop_switch;
+use crate::api::views::{stop_switch, stuck_thing};
 use crate::http::auth::Caller;
 use crate::http::query::{self, StrictQuery};
 use crate::http::{Problem, Site, in_time};
-use api_types::moves::{EndedMoves, MoveUnderWay, MovesUnderWay, StuckThing};
+use api_types::moves::{EndedMoves, MoveUnderWay, MovesUnderWay};
 use axum::Json;
 use axum::extract::State;
-use broker::{ContractUse, MoveId, OpenMove, State as _, Stuck};
+use broker::{ContractUse, Machine, MoveId, OpenMove, State as _};
 use decisions::admission::{MoveView, Wait, admit, concerned};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -15,9 +15,6 @@ use utoipa::IntoParams;
 /// Default and maximum number of moves in one answer.
 const ROWS: u32 = 100;
 const ROWS_MAX: u32 = 10_000;
-
-/// State machine of the moves in `Stuck`; they are in the list of moves here.
-const MOVES: &str = "moves";
 
 /// Filters of moves under way.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -76,8 +73,6 @@ pub(super) async fn list(
         stuck: stuck(of),
         waits_for: waits.get(&of.id).map(|why| why.as_str().to_owned()),
     };
-    let thing =
-        |Stuck { machine, subject, state, since }| StuckThing { machine, subject, state, since };
     Ok(Json(MovesUnderWay {
         acting: mover.acting,
         stopped: mover.stopped.map(stop_switch),
@@ -89,6 +84,10 @@ pub(super) async fn list(
             .map(|(state, reason, count)| EndedMoves { state, reason, count })
             .collect(),
         moves: listed.map(view).collect(),
-        also_stuck: also.into_iter().filter(|of| of.machine != MOVES).map(thing).collect(),
+        // Moves are in the list above.
+        also_stuck: (also.into_iter())
+            .filter(|of| of.machine != Machine::Moves)
+            .map(stuck_thing)
+            .collect(),
     }))
 }
