@@ -121,6 +121,8 @@ struct Run<'a> {
     /// Seconds at which the run began, and at which the model was built.
     began: f64,
     built: f64,
+    /// Whether it started from the last solve's prices.
+    is_warm: bool,
     /// Whether the clock ended an ascent: the result then depends on the machine.
     hurried: bool,
     /// Whether the deadline has passed: once it has, the clock is not read again.

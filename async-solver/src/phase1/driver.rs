@@ -59,6 +59,7 @@ pub fn run(
         lp_size,
         began,
         built: began,
+        is_warm: warm.is_some(),
         hurried: false,
         stopped: AtomicBool::new(false),
         history: Vec::new(),
