@@ -3,7 +3,7 @@
 //! `cargo run --release -p async-solver --example solve`
 
 use async_solver::backend::InProcess;
-use async_solver::{Control, SolverConfig, solve};
+use async_solver::{SolveEnv, SolverConfig, solve};
 use datasets::generate::{GenerateOptions, generate};
 use fleet::RegionSnapshot;
 use fleet::audit::audit;
@@ -14,16 +14,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let options = GenerateOptions { msbs: 12, ..GenerateOptions::new(1_000) };
     let region = RegionSnapshot::new(generate(&options)?)?;
 
-    let control = Control {
+    let env = SolveEnv {
         elapsed: &|| Duration::ZERO,
         deadline: None,
         interrupted: &|| false,
         progress: &|_| (),
-        incumbent: &|_| (),
+        on_incumbent: &|_| (),
         backend: &InProcess,
         warm: None,
     };
-    let solved = solve(&region, &SolverConfig::default(), &control);
+    let solved = solve(&region, &SolverConfig::default(), &env);
 
     let phase1 = &solved.stats.phase1;
     println!("cost {:.2}, proved lower bound {:.2}", phase1.primal, phase1.dual_bound);

@@ -8,7 +8,7 @@
 
 use crate::model::{Model, Term};
 use crate::params::PARAMS;
-use crate::state::{State, Worthless};
+use crate::state::{IneligibleHeld, State};
 use crate::symmetry::value_rows;
 use fleet::{RegionSnapshot, ReservationKind};
 use std::collections::BTreeMap;
@@ -66,10 +66,11 @@ impl Floor {
                 hardware[pool as usize] = rows[server.hardware_type.ix()];
             }
         }
-        let worthless = Worthless::new(model);
+        let ineligible_held = IneligibleHeld::new(model);
         let free = (model.pools.iter().zip(&state.used).enumerate())
             .map(|(at, (pool, used))| {
-                pool.size.saturating_sub(used + worthless.idle[at] + worthless.in_use[at])
+                pool.size
+                    .saturating_sub(used + ineligible_held.idle[at] + ineligible_held.in_use[at])
             })
             .collect();
         let mut full = vec![(0, 0); snapshot.msbs.len()];
@@ -91,9 +92,9 @@ impl Floor {
     fn shift(&mut self, term: &Term, counts: &mut [u32]) -> bool {
         // With affinity nothing leaves its datacenter.
         let mut groups: BTreeMap<(u32, u32), Vec<(usize, usize)>> = BTreeMap::new();
-        for (number, span) in term.spans.iter().enumerate() {
-            let datacenter = if term.affinity.is_empty() { 0 } else { span.datacenter };
-            for item in span.items.clone() {
+        for (number, slice) in term.slices.iter().enumerate() {
+            let datacenter = if term.affinity.is_empty() { 0 } else { slice.datacenter };
+            for item in slice.items.clone() {
                 let hardware = self.hardware[term.items[item].pool as usize];
                 groups.entry((datacenter, hardware)).or_default().push((number, item));
             }
@@ -110,25 +111,25 @@ impl Floor {
 
     /// Shifts servers of one kind, one item for each MSB, from the fullest MSB to the emptiest that has room, again and again.
     fn shift_within(&mut self, term: &Term, group: &[(usize, usize)], counts: &mut [u32]) -> bool {
-        let amount = |span: usize| term.span_value(&term.spans[span], counts);
-        let amounts: Vec<i64> = (0..term.spans.len()).map(amount).collect();
+        let amount = |slice: usize| term.slice_value(&term.slices[slice], counts);
+        let amounts: Vec<i64> = (0..term.slices.len()).map(amount).collect();
         let top = amounts.iter().copied().max().unwrap_or(0);
         let limit = if term.buffered { top } else { i64::MAX };
         let limit = if term.beta > 0.0 { limit.min(term.spread_limit) } else { limit };
         // Where the embedded buffer widens a datacenter's share, it does not get smaller.
         let keeps_top = term.affinity.iter().any(|range| range.with_buffer);
-        let place = |&(span, item): &(usize, usize)| {
+        let place = |&(slice, item): &(usize, usize)| {
             let of = &term.items[item];
-            let limit = limit.min(term.spans[span].most);
-            let below = (limit.saturating_sub(amounts[span])).max(0) / of.value.max(1);
-            let stays = keeps_top && amounts[span] == top;
+            let limit = limit.min(term.slices[slice].most);
+            let below = (limit.saturating_sub(amounts[slice])).max(0) / of.value.max(1);
+            let stays = keeps_top && amounts[slice] == top;
             let below = u32::try_from(below).unwrap_or(u32::MAX);
             // Where servers leave, one that came instead would stay: that is phase 1's to decide.
             let keeps = counts[item] >= of.held();
             Place {
                 item,
                 pool: of.pool as usize,
-                msb: term.spans[span].msb.ix(),
+                msb: term.slices[slice].msb.ix(),
                 new: if stays { 0 } else { counts[item].saturating_sub(of.held()) },
                 room: if keeps { below.min(self.free[of.pool as usize]) } else { 0 },
             }

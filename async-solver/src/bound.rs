@@ -77,7 +77,7 @@ fn evaluate_with(
             usage[item.pool as usize] += used;
             value += model.leave_price(item, 0);
         }
-        for item in &term.worthless {
+        for item in &term.ineligible_held {
             let price = prices[item.pool as usize];
             value += model.leave_price(item, 0);
             let (dear, cheap) = model.leave_order(item);

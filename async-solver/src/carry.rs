@@ -7,7 +7,7 @@
 //! reservation is kept in the same way. The last pass pins everything that is not known to fit, so it always does.
 
 use crate::config::SolverConfig;
-use crate::control::Control;
+use crate::env::SolveEnv;
 use crate::model::Model;
 use crate::params::PARAMS;
 use crate::report::HeldBack;
@@ -22,11 +22,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Give it [`RegionSnapshot::ahead`]: pinned servers stay. Ended by gap or stall, the same snapshot,
 /// config and version give the same targets for any number of threads; ended by the deadline they
 /// may differ.
-pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control) -> SolveOutcome {
+pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, env: &SolveEnv) -> SolveOutcome {
     let limited = !snapshot.move_budgets.is_empty()
         || snapshot.maintained_ahead().iter().any(|state| *state > Maintained::InService);
     if !limited {
-        return assign(snapshot, config, control);
+        return assign(snapshot, config, env);
     }
     let mut pinned = snapshot.clone();
     let mut held = HeldBack::default();
@@ -34,11 +34,11 @@ pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control
     for pass in 0.. {
         let told = |targets: &Targets| {
             if judge(snapshot, targets).fits() {
-                (control.incumbent)(targets);
+                (env.on_incumbent)(targets);
             }
         };
-        let now = (control.elapsed)();
-        let deadline = control.deadline.map(|end| {
+        let now = (env.elapsed)();
+        let deadline = env.deadline.map(|end| {
             let left = end.saturating_sub(now);
             now + if pass <= PARAMS.after.budget_partial_passes {
                 left.mul_f64(PARAMS.time.budget_pass_share)
@@ -46,13 +46,9 @@ pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control
                 left
             }
         });
-        let control = Control {
-            deadline,
-            incumbent: &told,
-            warm: warm.as_ref().or(control.warm),
-            ..*control
-        };
-        let mut outcome = assign(&pinned, config, &control);
+        let env =
+            SolveEnv { deadline, on_incumbent: &told, warm: warm.as_ref().or(env.warm), ..*env };
+        let mut outcome = assign(&pinned, config, &env);
         let verdict = judge(snapshot, &outcome.targets);
         if verdict.fits() || pass >= PARAMS.after.budget_last_pass {
             held.passes = pass;

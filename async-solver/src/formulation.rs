@@ -30,9 +30,9 @@ pub enum Part {
     /// Servers of an item.
     Item(u32),
     /// Servers of a pool that are worth zero to their holder.
-    Worthless(u32),
-    /// RRU in an MSB, by number of the span.
-    Span(u32),
+    Ineligible(u32),
+    /// RRU in an MSB, by number of the slice.
+    Slice(u32),
     /// Whether an MSB has the largest share, where more than its price depends on that share.
     Largest,
     /// What belongs to the reservation as a whole: largest MSB share, slacks, shortfall.
@@ -127,7 +127,7 @@ impl Lp {
         for term in &model.terms {
             add_term(model, term, &mut build);
             first_column.push(build.parts.len());
-            for item in term.items.iter().chain(&term.worthless) {
+            for item in term.items.iter().chain(&term.ineligible_held) {
                 constant += model.leave_price(item, 0);
             }
         }
@@ -174,8 +174,8 @@ impl Lp {
 
 /// Columns of a reservation's assignment in the order in which [`add_term`] adds them.
 fn term_columns(model: &Model, term: &Term, counts: &[u32], columns: &mut Vec<f64>) {
-    for span in &term.spans {
-        for i in span.items.clone() {
+    for slice in &term.slices {
+        for i in slice.items.clone() {
             let (item, mut left) = (&term.items[i], counts[i]);
             let (dear, cheap) = model.leave_order(item);
             for (held, _) in [dear, cheap] {
@@ -190,15 +190,15 @@ fn term_columns(model: &Model, term: &Term, counts: &[u32], columns: &mut Vec<f6
         }
     }
     // Servers worth zero to their holder: HiGHS fills them in where the rest leaves room.
-    for item in &term.worthless {
+    for item in &term.ineligible_held {
         let (dear, cheap) = model.leave_order(item);
         columns.extend([dear, cheap].iter().filter(|held| held.0 > 0).map(|_| 0.0));
     }
-    let z: Vec<i64> = term.spans.iter().map(|span| term.span_value(span, counts)).collect();
+    let z: Vec<i64> = term.slices.iter().map(|slice| term.slice_value(slice, counts)).collect();
     if is_split_by_msb(term) {
-        for (span, &z) in term.spans.iter().zip(&z) {
+        for (slice, &z) in term.slices.iter().zip(&z) {
             let mut from = 0;
-            for (end, _) in term.surcharges(span) {
+            for (end, _) in term.surcharges(slice) {
                 columns.push(rru((z.min(end) - from).max(0)));
                 from = end;
             }
@@ -211,8 +211,8 @@ fn term_columns(model: &Model, term: &Term, counts: &[u32], columns: &mut Vec<f6
                 columns.extend((0..z.len()).map(|at| f64::from(u8::from(Some(at) == first))));
             }
         }
-        for (span, &z) in term.spans.iter().zip(&z).filter(|(span, _)| span.over_max > 0) {
-            columns.push(rru((z - span.most).max(0)));
+        for (slice, &z) in term.slices.iter().zip(&z).filter(|(slice, _)| slice.over_max > 0) {
+            columns.push(rru((z - slice.most).max(0)));
         }
         for (range, (below, above)) in term.affinity.iter().zip(term.outside(counts)) {
             if range.below_max > 0 {
@@ -240,11 +240,11 @@ fn needs_largest(term: &Term) -> bool {
 }
 
 /// The most RRU that an MSB of the reservation can show.
-fn span_max(model: &Model, term: &Term) -> f64 {
+fn slice_max(model: &Model, term: &Term) -> f64 {
     let amount = |item: &Item| item.value * i64::from(model.pools[item.pool as usize].size);
-    let spans =
-        term.spans.iter().map(|span| term.items[span.items.clone()].iter().map(amount).sum());
-    rru(spans.max().unwrap_or(0))
+    let slices =
+        term.slices.iter().map(|slice| term.items[slice.items.clone()].iter().map(amount).sum());
+    rru(slices.max().unwrap_or(0))
 }
 
 /// Adds the columns of what an item keeps: of the expensive ones, then of the cheap ones.
@@ -273,9 +273,9 @@ fn add_term(model: &Model, term: &Term, build: &mut Builder) {
         .collect();
     let plain = !is_split_by_msb(term);
     let balance: Vec<u32> =
-        if plain { Vec::new() } else { term.spans.iter().map(|_| build.row(0.0, 0.0)).collect() };
-    for (number, span) in term.spans.iter().enumerate() {
-        for i in span.items.clone() {
+        if plain { Vec::new() } else { term.slices.iter().map(|_| build.row(0.0, 0.0)).collect() };
+    for (number, slice) in term.slices.iter().enumerate() {
+        for i in slice.items.clone() {
             let (item, part) = (&term.items[i], Part::Item(u32::try_from(i).expect("few items")));
             let row = if plain { capacity } else { balance[number] };
             let rows = [(item.pool, 1.0), (row, rru(item.value))];
@@ -286,22 +286,22 @@ fn add_term(model: &Model, term: &Term, build: &mut Builder) {
             }
         }
     }
-    for item in &term.worthless {
-        add_kept(model, item, Part::Worthless(item.pool), build, &[(item.pool, 1.0)]);
+    for item in &term.ineligible_held {
+        add_kept(model, item, Part::Ineligible(item.pool), build, &[(item.pool, 1.0)]);
     }
     if !plain {
         let mut top_entries = vec![(capacity, -1.0)];
-        let (most, mut largest) = (span_max(model, term), Vec::new());
+        let (most, mut largest) = (slice_max(model, term), Vec::new());
         let mut over: Vec<(u32, i64)> = Vec::new();
         for (range, &(_, high)) in term.affinity.iter().zip(&affinity) {
             if range.with_buffer {
                 top_entries.push((high, -1.0));
             }
         }
-        for ((at, span), &balance) in (0_u32..).zip(&term.spans).zip(&balance) {
+        for ((at, slice), &balance) in (0_u32..).zip(&term.slices).zip(&balance) {
             let mut entries = vec![(balance, -1.0), (capacity, 1.0)];
             if !term.affinity.is_empty() {
-                let (low, high) = affinity[span.datacenter as usize];
+                let (low, high) = affinity[slice.datacenter as usize];
                 entries.push((low, 1.0));
                 if high != low {
                     entries.push((high, 1.0));
@@ -319,15 +319,15 @@ fn add_term(model: &Model, term: &Term, build: &mut Builder) {
                 entries.push((row, -1.0));
                 largest.push(row);
             }
-            if span.over_max > 0 {
-                let row = build.row(f64::NEG_INFINITY, rru(span.most));
+            if slice.over_max > 0 {
+                let row = build.row(f64::NEG_INFINITY, rru(slice.most));
                 entries.push((row, 1.0));
-                over.push((row, span.over_max));
+                over.push((row, slice.over_max));
             }
             let mut from = 0;
-            for (end, price) in term.surcharges(span) {
+            for (end, price) in term.surcharges(slice) {
                 let width = if end == i64::MAX { infinity } else { rru(end - from) };
-                build.column(Part::Span(at), price, width, &entries);
+                build.column(Part::Slice(at), price, width, &entries);
                 from = end;
             }
         }

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `solve`, `carry` | the steps of a solve; restricts targets to moves possible before the next solve |
 //! | `config`, [`params`] | settings of one solve; every other number, in one table |
-//! | `control`, `report` | clock, stop signal, backend and listener; statistics |
+//! | `env`, `report` | clock, stop signal, backend and listener; statistics |
 //! | `symmetry`, [`model`], `formulation` | equivalence classes of servers; pools and one term for each reservation (RAS expressions 1, 3, 4, eq. 6, 7); the LP |
 //! | `lp`, [`backend`] | programs and where they are solved; the only file that calls HiGHS |
 //! | `subproblem` | one reservation at given prices: relaxation, bound, whole-server assignment |
@@ -17,7 +17,7 @@
 //! | `order` | shortfalls compared by priority |
 //! | `search`, `neighbourhood`, `state`, [`random`] | reinsertion, ruin and recreate; which reservations to ruin; an assignment with its cost; a seeded generator |
 //! | `release_surplus`, `balance`, `rack_placement` | releases surplus servers; evens out MSBs at no cost; phase 2 |
-//! | `plan`, `several`, `whatif` | plans of one request and of several; alternatives to a refusal |
+//! | `plan`, `quote`, `batch` | plan of one request; quote with alternatives to a refusal; quotes of several requests |
 //! | `baselines` (feature) | greedy assignment, the paper's raw model, HiGHS on all of phase 1 |
 //!
 //! `examples/solve.rs` solves a region: `cargo run --release -p async-solver --example solve`.
@@ -26,10 +26,11 @@ pub mod backend;
 mod balance;
 #[cfg(feature = "baselines")]
 pub mod baselines;
+mod batch;
 mod bound;
 mod carry;
 mod config;
-mod control;
+mod env;
 mod formulation;
 mod lp;
 pub mod model;
@@ -38,31 +39,30 @@ mod order;
 pub mod params;
 mod phase1;
 mod plan;
+mod quote;
 mod rack_placement;
 pub mod random;
 mod release_surplus;
 mod report;
 mod restricted_master;
 mod search;
-mod several;
 mod solve;
 mod state;
 mod sub_mip;
 mod subproblem;
 mod symmetry;
 mod warm;
-mod whatif;
 
 pub use carry::solve;
 pub use config::SolverConfig;
-pub use control::{Control, Progress};
+pub use env::{Progress, SolveEnv};
 pub use lp::{Backend, LpFailure, LpJob};
 pub use plan::Plan;
 pub use report::{
     HeldBack, MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination,
 };
 
-pub use several::{Answers, RequestsError, answer_all};
+pub use batch::{Answers, RequestsError, answer_all};
+pub use quote::{Alternative, Answer, Concession, Question, Refusal, answer, move_cost};
 pub use solve::SolveOutcome;
 pub use warm::{Warm, WarmPrice};
-pub use whatif::{Alternative, Answer, Concession, Question, Refusal, answer, move_cost};

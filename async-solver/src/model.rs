@@ -60,7 +60,7 @@ impl Keeper {
     }
 }
 
-/// What one reservation adds to the problem. Amounts of RRU are whole micro-RRU.
+/// The term of the objective of one reservation, with its constraints. Amounts of RRU are whole micro-RRU.
 #[derive(Clone, Debug)]
 pub struct Term {
     /// The reservation.
@@ -86,15 +86,15 @@ pub struct Term {
     /// Pools whose servers count for the reservation, ordered by MSB.
     pub items: Vec<Item>,
     /// The MSBs the items lie in.
-    pub spans: Vec<Span>,
+    pub slices: Vec<MsbSlice>,
     /// Eq. 7, one range per datacenter with items; empty without affinity.
     pub affinity: Vec<AffinityRange>,
     /// Servers it holds that are worth zero to it: ineligible types, datacenters it is not allowed
     /// in, and all of an elastic one.
-    pub worthless: Vec<Item>,
+    pub ineligible_held: Vec<Item>,
 }
 
-/// A reservation's view of a pool.
+/// A reservation's view of a pool, as an item of its knapsack: servers that count alike.
 #[derive(Clone, Copy, Debug)]
 pub struct Item {
     /// The pool.
@@ -116,9 +116,9 @@ impl Item {
     }
 }
 
-/// The items of one MSB.
+/// A reservation's items in one MSB.
 #[derive(Clone, Debug)]
-pub struct Span {
+pub struct MsbSlice {
     /// The MSB.
     pub msb: MsbIx,
     /// Position of its datacenter in [`Term::affinity`]; unused without affinity.
@@ -131,7 +131,7 @@ pub struct Span {
     pub items: Range<usize>,
 }
 
-impl Span {
+impl MsbSlice {
     /// The most RRU it may show.
     pub fn hard_max(&self) -> i64 {
         self.most.saturating_add(self.over_max)
@@ -261,7 +261,7 @@ impl Model {
                     }
                 }
                 items.sort_unstable_by_key(|item| (self.pools[item.pool as usize].msb, item.pool));
-                let worthless = held
+                let ineligible_held = held
                     .iter()
                     .filter(|(pool, _)| self.pools[**pool as usize].keeper == Keeper::Anyone)
                     .filter(|(pool, _)| !items.iter().any(|item| item.pool == **pool))
@@ -273,7 +273,7 @@ impl Model {
                         pinned: false,
                     })
                     .collect();
-                self.build_term(snapshot, ReservationIx::new(position), items, worthless)
+                self.build_term(snapshot, ReservationIx::new(position), items, ineligible_held)
             })
             .collect()
     }
@@ -283,12 +283,12 @@ impl Model {
         snapshot: &RegionSnapshot,
         ix: ReservationIx,
         items: Vec<Item>,
-        worthless: Vec<Item>,
+        ineligible_held: Vec<Item>,
     ) -> Term {
         let reservation = &snapshot.reservations[ix.ix()];
         let weights = &snapshot.weights;
         let guaranteed = reservation.kind == ReservationKind::Guaranteed;
-        let spans = self.spans(&items);
+        let slices = self.slices(&items);
         let mut term = Term {
             reservation: ix,
             capacity: reservation.capacity.0,
@@ -301,16 +301,16 @@ impl Model {
             level: 0,
             weight: 1,
             items,
-            spans,
+            slices,
             affinity: Vec::new(),
-            worthless,
+            ineligible_held,
         };
         if guaranteed {
             let alpha = reservation.msb_alpha.or(weights.msb_alpha);
             term.spread_limit = match alpha {
                 Some(alpha) => micro(alpha * rru(term.capacity)),
                 None => {
-                    let others = term.spans.len().saturating_sub(1);
+                    let others = term.slices.len().saturating_sub(1);
                     let even = if others == 0 {
                         term.capacity
                     } else {
@@ -332,13 +332,13 @@ impl Model {
         term
     }
 
-    fn spans(&self, items: &[Item]) -> Vec<Span> {
-        let mut spans: Vec<Span> = Vec::new();
+    fn slices(&self, items: &[Item]) -> Vec<MsbSlice> {
+        let mut slices: Vec<MsbSlice> = Vec::new();
         for (position, item) in items.iter().enumerate() {
             let msb = self.pools[item.pool as usize].msb;
-            match spans.last_mut() {
-                Some(span) if span.msb == msb => span.items.end = position + 1,
-                _ => spans.push(Span {
+            match slices.last_mut() {
+                Some(slice) if slice.msb == msb => slice.items.end = position + 1,
+                _ => slices.push(MsbSlice {
                     msb,
                     datacenter: 0,
                     most: i64::MAX,
@@ -347,7 +347,7 @@ impl Model {
                 }),
             }
         }
-        spans
+        slices
     }
 
     /// Sets levels and weights, by which shortfalls are compared (`order`), and prices, which
@@ -361,7 +361,7 @@ impl Model {
         let broken = |term: &Term| {
             term.short_max > 0
                 || term.affinity.iter().any(|range| range.below_max > 0 || range.above_max > 0)
-                || term.spans.iter().any(|span| span.over_max > 0)
+                || term.slices.iter().any(|slice| slice.over_max > 0)
         };
         let priority = |term: &Term| snapshot.reservations[term.reservation.ix()].priority;
         let distinct = |mut priorities: Vec<i32>| {
@@ -430,13 +430,13 @@ impl Model {
         let mut top = 0;
         let mut total = 0;
         let mut over = 0;
-        for span in &term.spans {
-            let z = term.span_value(span, counts);
+        for slice in &term.slices {
+            let z = term.slice_value(slice, counts);
             total += z;
             top = top.max(z);
             cost.msb_spread += term.beta * rru((z - term.spread_limit).max(0));
-            over += (z - span.most).max(0);
-            cost.regress |= z > span.hard_max();
+            over += (z - slice.most).max(0);
+            cost.regress |= z > slice.hard_max();
         }
         cost.buffer = term.tau * rru(top);
         let short = (term.capacity - total + if term.buffered { top } else { 0 }).max(0);
@@ -473,10 +473,10 @@ impl Term {
     fn add_affinity(&mut self, snapshot: &RegionSnapshot, theta: f64) {
         let reservation = &snapshot.reservations[self.reservation.ix()];
         let mut position: BTreeMap<_, u32> = BTreeMap::new();
-        for span in &mut self.spans {
-            let datacenter = snapshot.msbs[span.msb.ix()].datacenter;
+        for slice in &mut self.slices {
+            let datacenter = snapshot.msbs[slice.msb.ix()].datacenter;
             let next = u32::try_from(position.len()).expect("few datacenters");
-            span.datacenter = *position.entry(datacenter).or_insert(next);
+            slice.datacenter = *position.entry(datacenter).or_insert(next);
         }
         let mut ranges = vec![
             AffinityRange {
@@ -507,20 +507,21 @@ impl Term {
 
     /// Limits what one MSB may hold; what is held above that today may stay, at a price.
     fn limit_msbs(&mut self, most: i64, today: &[u32]) {
-        let held: Vec<i64> = self.spans.iter().map(|span| self.span_value(span, today)).collect();
-        for (span, held) in self.spans.iter_mut().zip(held) {
-            (span.most, span.over_max) = (most, (held - most).max(0));
+        let held: Vec<i64> =
+            self.slices.iter().map(|slice| self.slice_value(slice, today)).collect();
+        for (slice, held) in self.slices.iter_mut().zip(held) {
+            (slice.most, slice.over_max) = (most, (held - most).max(0));
         }
     }
 
     /// Whether a replica rule limits its MSBs.
     pub fn has_msb_max(&self) -> bool {
-        self.spans.iter().any(|span| span.most < i64::MAX)
+        self.slices.iter().any(|slice| slice.most < i64::MAX)
     }
 
     /// RRU of the largest MSB share where it is an embedded buffer; zero elsewhere.
     pub fn buffer(&self, counts: &[u32]) -> i64 {
-        let amounts = self.spans.iter().map(|span| self.span_value(span, counts));
+        let amounts = self.slices.iter().map(|slice| self.slice_value(slice, counts));
         if self.buffered { amounts.max().unwrap_or(0) } else { 0 }
     }
 
@@ -539,9 +540,9 @@ impl Term {
 
     /// What the RRU of an MSB cost beyond the price of its servers by eq. 3: where each stretch of them
     /// ends, and its price per RRU, which rises. The last ends where no more may be.
-    pub fn surcharges(&self, span: &Span) -> Vec<(i64, f64)> {
+    pub fn surcharges(&self, slice: &MsbSlice) -> Vec<(i64, f64)> {
         let spread = if self.beta > 0.0 { self.spread_limit } else { i64::MAX };
-        let most = span.hard_max();
+        let most = slice.hard_max();
         let mut all = vec![(spread.min(most), 0.0)];
         if spread < most {
             all.push((most, self.beta));
@@ -551,16 +552,16 @@ impl Term {
     }
 
     /// RRU in one MSB.
-    pub fn span_value(&self, span: &Span, counts: &[u32]) -> i64 {
-        span.items.clone().map(|i| self.items[i].value * i64::from(counts[i])).sum()
+    pub fn slice_value(&self, slice: &MsbSlice, counts: &[u32]) -> i64 {
+        slice.items.clone().map(|i| self.items[i].value * i64::from(counts[i])).sum()
     }
 
     /// RRU in each datacenter of [`Term::affinity`].
     pub fn datacenter_values(&self, counts: &[u32]) -> Vec<i64> {
         let mut values = vec![0; self.affinity.len()];
         if !values.is_empty() {
-            for span in &self.spans {
-                values[span.datacenter as usize] += self.span_value(span, counts);
+            for slice in &self.slices {
+                values[slice.datacenter as usize] += self.slice_value(slice, counts);
             }
         }
         values
@@ -570,8 +571,8 @@ impl Term {
     pub fn shortfall(&self, counts: &[u32]) -> i64 {
         let mut top = 0;
         let mut total = 0;
-        for span in &self.spans {
-            let z = self.span_value(span, counts);
+        for slice in &self.slices {
+            let z = self.slice_value(slice, counts);
             total += z;
             top = top.max(z);
         }

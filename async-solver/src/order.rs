@@ -16,7 +16,7 @@ use crate::params::PARAMS;
 use crate::random::Random;
 use crate::release_surplus::trim;
 use crate::search::Search;
-use crate::state::{State, Worthless};
+use crate::state::{IneligibleHeld, State};
 use crate::subproblem::Geometry;
 
 /// What is served in order, with what it needs to know of a model.
@@ -27,7 +27,7 @@ pub struct Serving<'a> {
     /// Of each term.
     pub geometries: &'a [Geometry],
     /// Servers without value for the reservation.
-    pub worthless: &'a Worthless,
+    pub ineligible_held: &'a IneligibleHeld,
     /// Of random choices.
     pub seed: u64,
     /// One that is left as it is.
@@ -62,8 +62,11 @@ impl Serving<'_> {
     /// Serves one level: less important reservations are left with what may not be taken.
     fn serve_level(&self, best: &State, level: usize, must_stop: &dyn Fn() -> bool) -> State {
         let stage = stage(self.model, best, level);
-        let search =
-            Search { model: &stage, geometries: self.geometries, worthless: self.worthless };
+        let search = Search {
+            model: &stage,
+            geometries: self.geometries,
+            ineligible_held: self.ineligible_held,
+        };
         let counts = (stage.terms.iter().zip(&best.counts).enumerate())
             .map(|(number, (term, counts))| {
                 let mut counts = counts.clone();
@@ -148,9 +151,9 @@ pub fn keep(term: &mut Term, counts: &[u32]) {
         range.below_max = range.below_max.min(below);
         range.above_max = range.above_max.min(above);
     }
-    let held: Vec<i64> = term.spans.iter().map(|span| term.span_value(span, counts)).collect();
-    for (span, held) in term.spans.iter_mut().zip(held) {
-        span.over_max = span.over_max.min((held - span.most).max(0));
+    let held: Vec<i64> = term.slices.iter().map(|slice| term.slice_value(slice, counts)).collect();
+    for (slice, held) in term.slices.iter_mut().zip(held) {
+        slice.over_max = slice.over_max.min((held - slice.most).max(0));
     }
 }
 
@@ -163,8 +166,8 @@ pub fn lean(term: &mut Term) {
         range.high += range.above_max;
         (range.below_max, range.above_max) = (0, 0);
     }
-    for span in &mut term.spans {
-        (span.most, span.over_max) = (span.hard_max(), 0);
+    for slice in &mut term.slices {
+        (slice.most, slice.over_max) = (slice.hard_max(), 0);
     }
 }
 
@@ -203,8 +206,8 @@ pub fn in_order(model: &Model, state: &State) -> Model {
             for range in &mut term.affinity {
                 (range.below_max, range.above_max) = (0, 0);
             }
-            for span in &mut term.spans {
-                span.over_max = 0;
+            for slice in &mut term.slices {
+                slice.over_max = 0;
             }
         }
     }

@@ -39,14 +39,14 @@ pub use driver::run;
 
 use crate::bound::DualPoint;
 use crate::config::SolverConfig;
-use crate::control::{Control, Progress};
+use crate::env::{Progress, SolveEnv};
 use crate::formulation::Lp;
 use crate::lp::LpJob;
 use crate::lp::{LpRequest, LpSolution};
 use crate::model::{Item, Model, Term};
 use crate::report::Termination;
 use crate::search::Search;
-use crate::state::{State, Worthless};
+use crate::state::{IneligibleHeld, State};
 use crate::subproblem::Geometry;
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -95,14 +95,14 @@ struct Run<'a> {
     /// The linear relaxation of the model.
     lp: &'a Lp,
     config: &'a SolverConfig,
-    control: &'a Control<'a>,
+    env: &'a SolveEnv<'a>,
     /// Time that the caller needs after phase 1.
     reserve: Duration,
     /// Called with each new incumbent.
     on_incumbent: &'a (dyn Fn(&State) + Sync),
     /// Options that all calls of HiGHS share.
     request: LpRequest,
-    worthless: Worthless,
+    ineligible_held: IneligibleHeld,
     geometries: &'a [Geometry],
     /// The cost of today's assignment.
     initial_primal: f64,
@@ -121,6 +121,8 @@ struct Run<'a> {
     /// Seconds at which the run began, and at which the model was built.
     began: f64,
     built: f64,
+    /// Whether it started from the last solve's prices.
+    is_warm: bool,
     /// Whether the clock ended an ascent: the result then depends on the machine.
     hurried: bool,
     /// Whether the deadline has passed: once it has, the clock is not read again.
@@ -154,18 +156,22 @@ fn rounded_down(model: &Model, near: &[Vec<f64>]) -> State {
 
 impl Run<'_> {
     fn search(&self) -> Search<'_> {
-        Search { model: self.model, geometries: self.geometries, worthless: &self.worthless }
+        Search {
+            model: self.model,
+            geometries: self.geometries,
+            ineligible_held: &self.ineligible_held,
+        }
     }
 
     fn must_stop(&self) -> bool {
-        if !self.stopped.load(Relaxed) && self.control.must_stop(self.reserve) {
+        if !self.stopped.load(Relaxed) && self.env.must_stop(self.reserve) {
             self.stopped.store(true, Relaxed);
         }
         self.stopped.load(Relaxed)
     }
 
     fn stop_reason(&self) -> Termination {
-        if (self.control.interrupted)() { Termination::Interrupted } else { Termination::Deadline }
+        if (self.env.interrupted)() { Termination::Interrupted } else { Termination::Deadline }
     }
 
     fn primal(&self) -> f64 {
@@ -210,13 +216,13 @@ impl Run<'_> {
 
     fn note(&mut self, step: &str) {
         let point = Progress {
-            seconds: (self.control.elapsed)().as_secs_f64(),
+            seconds: (self.env.elapsed)().as_secs_f64(),
             phase: 1,
             step: step.to_owned(),
             primal: self.best.as_ref().map(|best| best.1),
             dual_bound: self.dual_bound.is_finite().then_some(self.dual_bound),
         };
-        (self.control.progress)(&point);
+        (self.env.progress)(&point);
         self.history.push(point);
     }
 
@@ -232,7 +238,7 @@ impl Run<'_> {
     /// level and its cost is lower, and if no reservation is worse off than today. Does not report it:
     /// reporting takes as long as many attempts of the search.
     fn accept(&mut self, state: &State) -> bool {
-        let total = state.total(self.model, &self.worthless);
+        let total = state.total(self.model, &self.ineligible_held);
         let missing = self.best.as_ref().map(|(best, _)| best.levels(self.model));
         let is_better = match missing.map(|missing| state.levels(self.model).cmp(&missing)) {
             Some(Ordering::Less) | None => true,
@@ -272,7 +278,7 @@ impl Run<'_> {
         let searched = self.history.iter().find(|point| point.step == "mip");
         let initial = searched.map_or(self.built, |point| point.seconds);
         self.note("mip");
-        let now = (self.control.elapsed)().as_secs_f64();
+        let now = (self.env.elapsed)().as_secs_f64();
         let seconds = [self.built - self.began, initial - self.built, now - initial];
         let (state, primal) = self.best.take().expect("today's assignment at least");
         let mut dual_bound = self.dual_bound;

@@ -23,7 +23,7 @@ use crate::random::Random;
 use crate::release_surplus::trim;
 use crate::search::Search;
 use crate::solve::targets_of;
-use crate::state::{State, Worthless};
+use crate::state::{IneligibleHeld, State};
 use crate::subproblem::Geometry;
 use crate::warm::Warm;
 use fleet::{Move, RegionSnapshot, ReservationIx, ServerIx, Targets};
@@ -83,13 +83,14 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
     let today = Model::new(snapshot);
     let geometries =
         in_parallel(today.terms.len(), threads, |t| Geometry::new(&today, &today.terms[t]));
-    let worthless = Worthless::new(&today);
+    let ineligible_held = IneligibleHeld::new(&today);
     let prices = warm.and_then(|warm| warm.pool_prices(snapshot, &today)).unwrap_or_else(|| {
         let nothing = evaluate(&today, &geometries, vec![0.0; today.pools.len()], threads);
         ascend(&today, &geometries, nothing, FROM_ZERO, threads, must_stop).prices
     });
     let before = {
-        let search = Search { model: &today, geometries: &geometries, worthless: &worthless };
+        let search =
+            Search { model: &today, geometries: &geometries, ineligible_held: &ineligible_held };
         let dual = evaluate(&today, &geometries, prices.clone(), threads);
         baseline_repairs(&search, snapshot, asking, &dual, config.seed, must_stop)
     };
@@ -98,7 +99,8 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
     // alternative to a request must come out again when it is asked for itself.
     let dual = evaluate(&model, &geometries, prices, threads);
     let before = State::new(&model, before.counts);
-    let search = Search { model: &model, geometries: &geometries, worthless: &worthless };
+    let search =
+        Search { model: &model, geometries: &geometries, ineligible_held: &ineligible_held };
     let random = Random::new(config.seed);
     let users = PoolUsers::new(&model);
     let mut around = RequestSearch { search, dual: &dual, asking, users, random };
@@ -108,17 +110,19 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
     let serving = Serving {
         model: &model,
         geometries: &geometries,
-        worthless: &worthless,
+        ineligible_held: &ineligible_held,
         seed: config.seed,
         pinned: None,
     };
     after = serving.serve(&after, model.terms[asking].level, must_stop);
-    let worth = |state: &State| state.total(&model, &worthless) - state.shortfall_cost(&model);
+    let worth =
+        |state: &State| state.total(&model, &ineligible_held) - state.shortfall_cost(&model);
     let price = worth(&after) - worth(&before);
     let ordered = after.is_short().then(|| in_order(&model, &after));
     let priced = ordered.as_ref().unwrap_or(&model);
     let ended = State::new(priced, after.counts.clone());
-    let (primal, shortfall_cost) = (ended.total(priced, &worthless), ended.shortfall_cost(priced));
+    let (primal, shortfall_cost) =
+        (ended.total(priced, &ineligible_held), ended.shortfall_cost(priced));
     let bound = if how.prove {
         let start = match &ordered {
             Some(ordered) => evaluate(ordered, &geometries, dual.prices, threads),
@@ -139,7 +143,7 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
     let placed = rack_placement::place(&today, snapshot, &before, config.rack_phase, threads);
     let was = targets_of(snapshot, &placed);
     let is = carry_over::carry_over(&model, snapshot, &was, &before, &after);
-    let is = without_worthless(snapshot, reservation, is);
+    let is = without_ineligible_held(snapshot, reservation, is);
     Plan {
         moves: moves(snapshot, &was, &is),
         before: was,
@@ -185,8 +189,9 @@ fn baseline_repairs(
             }
         }
     }
-    let Search { geometries, worthless, .. } = search;
-    let serving = Serving { model: &model, geometries, worthless, seed, pinned: Some(asking) };
+    let Search { geometries, ineligible_held, .. } = search;
+    let serving =
+        Serving { model: &model, geometries, ineligible_held, seed, pinned: Some(asking) };
     serving.serve(&state, 0, must_stop)
 }
 
@@ -218,17 +223,17 @@ fn from(today: &Model, state: &State, snapshot: &RegionSnapshot, asking: usize) 
 }
 
 /// Servers that are no longer worth anything to the reservation become free.
-fn without_worthless(
+fn without_ineligible_held(
     snapshot: &RegionSnapshot,
     reservation: ReservationIx,
     targets: Targets,
 ) -> Targets {
     let kept = |(server, &holder): (&fleet::Server, &Option<ReservationIx>)| {
-        let worthless = server.available
+        let ineligible_held = server.available
             && !server.pinned
             && holder == Some(reservation)
             && snapshot.value(server, reservation) == fleet::Rru::ZERO;
-        holder.filter(|_| !worthless)
+        holder.filter(|_| !ineligible_held)
     };
     let holders = snapshot.servers.iter().zip(targets.holders()).map(kept).collect();
     Targets::new(snapshot, holders)

@@ -94,10 +94,10 @@ pub fn place(
     // The items of each MSB: (term, item).
     let mut items_of: Vec<Vec<(u32, u32)>> = vec![Vec::new(); snapshot.msbs.len()];
     for (number, term) in (0_u32..).zip(&model.terms) {
-        for span in &term.spans {
-            for item in span.items.clone() {
+        for slice in &term.slices {
+            for item in slice.items.clone() {
                 let item = u32::try_from(item).expect("few items");
-                items_of[span.msb.ix()].push((number, item));
+                items_of[slice.msb.ix()].push((number, item));
             }
         }
     }
@@ -299,7 +299,7 @@ impl<'a> RackState<'a> {
                 self.available.entry(pool).or_default().extend(group);
                 continue;
             }
-            let releases = state.releases_worthless && !self.problem.is_kept(held, group[0]);
+            let releases = state.releases_ineligible && !self.problem.is_kept(held, group[0]);
             let term = &model.terms[held as usize];
             let kind = snapshot.reservations[term.reservation.ix()].kind;
             if kind == ReservationKind::Elastic || !releases {

@@ -23,30 +23,31 @@ pub fn trim(term: &Term, counts: &mut [u32]) -> bool {
     let mut changed = false;
     for stage in [Stage::New, Stage::Idle, Stage::InUse] {
         loop {
-            let z: Vec<i64> = term.spans.iter().map(|span| term.span_value(span, counts)).collect();
+            let z: Vec<i64> =
+                term.slices.iter().map(|slice| term.slice_value(slice, counts)).collect();
             let total: i64 = z.iter().sum();
             let top = z.iter().copied().max().unwrap_or(0);
             let second = second_largest(&z);
             let datacenters = term.datacenter_values(counts);
             // The largest MSB first: what it gives back lowers the buffer too.
-            let mut order: Vec<usize> = (0..term.spans.len()).collect();
-            order.sort_by_key(|&span| std::cmp::Reverse(z[span]));
+            let mut order: Vec<usize> = (0..term.slices.len()).collect();
+            order.sort_by_key(|&slice| std::cmp::Reverse(z[slice]));
             let mut best: Option<(usize, u32)> = None;
-            for span in order {
-                // Without what the span holds above all others, eq. 6 does not feel the loss.
+            for slice in order {
+                // Without what the slice holds above all others, eq. 6 does not feel the loss.
                 let slack = if term.buffered {
-                    let above = if z[span] == top { top - second } else { 0 };
+                    let above = if z[slice] == top { top - second } else { 0 };
                     (total - top - term.capacity).max(0) + above
                 } else {
                     total - term.capacity
                 };
                 let mut slack = if total - buffer(term, top) >= term.capacity { slack } else { 0 };
                 if !term.affinity.is_empty() {
-                    let datacenter = term.spans[span].datacenter as usize;
+                    let datacenter = term.slices[slice].datacenter as usize;
                     slack = slack.min(datacenters[datacenter] - term.affinity[datacenter].low);
                 }
-                slack = slack.min(buffer_slack(term, span, (z[span], top, second), &datacenters));
-                let found = term.spans[span].items.clone().find_map(|i| {
+                slack = slack.min(buffer_slack(term, slice, (z[slice], top, second), &datacenters));
+                let found = term.slices[slice].items.clone().find_map(|i| {
                     let item = &term.items[i];
                     let there = match stage {
                         _ if item.pinned => 0,
@@ -75,11 +76,11 @@ pub fn trim(term: &Term, counts: &mut [u32]) -> bool {
 /// share of eq. 7. `shares`: what it holds, the largest share and the second largest.
 fn buffer_slack(
     term: &Term,
-    span: usize,
+    slice: usize,
     (z, top, second): (i64, i64, i64),
     datacenters: &[i64],
 ) -> i64 {
-    let own = term.spans[span].datacenter as usize;
+    let own = term.slices[slice].datacenter as usize;
     let others = (term.affinity.iter().zip(datacenters).enumerate())
         .filter(|&(at, (range, _))| range.with_buffer && at != own);
     let room = others.map(|(_, (range, z))| range.high + range.above_max + top - z).min();

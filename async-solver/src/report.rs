@@ -1,6 +1,6 @@
 //! What a solve says of itself.
 
-use crate::control::Progress;
+use crate::env::Progress;
 use serde::{Deserialize, Serialize};
 
 /// The figures of one solve, as the solver computed them; the audit recomputes what it can.

@@ -60,7 +60,7 @@ impl<'a> RestrictedMaster<'a> {
                 column(*cost, f64::INFINITY, &mut servers.chain([(row, 1.0)]));
             }
         }
-        for item in model.terms.iter().flat_map(|term| &term.worthless) {
+        for item in model.terms.iter().flat_map(|term| &term.ineligible_held) {
             let (dear, cheap) = model.leave_order(item);
             for (count, leave) in [dear, cheap] {
                 column(-leave, f64::from(count), &mut [(item.pool, 1.0)].into_iter());
@@ -76,8 +76,8 @@ impl<'a> RestrictedMaster<'a> {
     /// The cost of a solution of the master: no prices within the radius prove more with these
     /// points.
     pub fn value(&self, objective: f64) -> f64 {
-        let worthless = self.model.terms.iter().flat_map(|term| &term.worthless);
-        objective + worthless.map(|item| self.model.leave_price(item, 0)).sum::<f64>()
+        let ineligible_held = self.model.terms.iter().flat_map(|term| &term.ineligible_held);
+        objective + ineligible_held.map(|item| self.model.leave_price(item, 0)).sum::<f64>()
     }
 
     /// The prices of a solution of the master, if it has any.

@@ -4,7 +4,7 @@
 use crate::bound::DualPoint;
 use crate::model::Model;
 use crate::params::PARAMS;
-use crate::state::{State, Worthless};
+use crate::state::{IneligibleHeld, State};
 use crate::subproblem::{Geometry, Priced};
 use std::cmp::{Ordering, Reverse};
 
@@ -15,7 +15,7 @@ pub struct Search<'a> {
     /// What does not depend on prices.
     pub geometries: &'a [Geometry],
     /// Servers worth zero to their holder.
-    pub worthless: &'a Worthless,
+    pub ineligible_held: &'a IneligibleHeld,
 }
 
 impl Search<'_> {
@@ -29,7 +29,8 @@ impl Search<'_> {
         }
         let priced = self.priced(state, term, dual, weight);
         let now = &state.counts[term];
-        let top_now = this.spans.iter().map(|span| this.span_value(span, now)).max().unwrap_or(0);
+        let top_now =
+            this.slices.iter().map(|slice| this.slice_value(slice, now)).max().unwrap_or(0);
         let relaxed = priced.bound().top;
         let old = priced.value(now);
         let Some((counts, value)) =
@@ -104,7 +105,7 @@ impl Search<'_> {
         let mut all: u32 = 1;
         let mut most = Vec::with_capacity(this.items.len());
         for item in 0..this.items.len() {
-            let supply = state.supply(model, self.worthless, term, item).available;
+            let supply = state.supply(model, self.ineligible_held, term, item).available;
             all = all
                 .checked_mul(supply.checked_add(1)?)
                 .filter(|&all| all <= PARAMS.reinsert.max_counts)?;
@@ -141,7 +142,7 @@ impl Search<'_> {
         let model = self.model;
         let this = &model.terms[term];
         let supply: Vec<_> = (0..this.items.len())
-            .map(|item| state.supply(model, self.worthless, term, item))
+            .map(|item| state.supply(model, self.ineligible_held, term, item))
             .collect();
         Priced::new(
             model,

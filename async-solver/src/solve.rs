@@ -2,7 +2,7 @@
 
 use crate::balance::balance_msb_fill;
 use crate::config::SolverConfig;
-use crate::control::{Control, Progress};
+use crate::env::{Progress, SolveEnv};
 use crate::model::{Model, Term, rru};
 use crate::params::PARAMS;
 use crate::phase1;
@@ -31,24 +31,24 @@ pub struct SolveOutcome {
 pub(crate) fn assign(
     snapshot: &RegionSnapshot,
     config: &SolverConfig,
-    control: &Control,
+    env: &SolveEnv,
 ) -> SolveOutcome {
-    let clock = || (control.elapsed)().as_secs_f64();
+    let clock = || (env.elapsed)().as_secs_f64();
     let begin = clock();
     let model = Model::new(snapshot);
     let built = clock();
-    let reserve = control.deadline.map_or(0.0, |end| {
+    let reserve = env.deadline.map_or(0.0, |end| {
         let places = PARAMS.time.reserve_per_million * snapshot.servers.len() as f64
             + PARAMS.time.reserve_per_million_missing * missing_servers(&model);
         (PARAMS.time.reserve_share * end.as_secs_f64()).max(0.02) + places / 1e6
     });
     let keep = |state: &State| {
         let placed = rack_placement::place(&model, snapshot, state, false, 1);
-        (control.incumbent)(&targets_of(snapshot, &placed));
+        (env.on_incumbent)(&targets_of(snapshot, &placed));
     };
     let reserve = Duration::from_secs_f64(reserve);
-    let warm = control.warm.and_then(|warm| warm.pool_prices(snapshot, &model));
-    let outcome = phase1::run(&model, config, control, warm, reserve, &keep);
+    let warm = env.warm.and_then(|warm| warm.pool_prices(snapshot, &model));
+    let outcome = phase1::run(&model, config, env, warm, reserve, &keep);
     let mut state = choose(&model, config, &outcome);
     let kept_today = state.counts == model.today();
     let primal = if kept_today { outcome.initial_primal } else { outcome.primal };
@@ -56,7 +56,7 @@ pub(crate) fn assign(
     settle(&model, snapshot, config, &mut state);
     let after = leaving(&model, &state);
     let phase2_begin = clock();
-    (control.progress)(&Progress {
+    (env.progress)(&Progress {
         seconds: phase2_begin,
         phase: 2,
         step: "mip".to_owned(),
@@ -123,7 +123,7 @@ pub(crate) fn settle(
 ) {
     if config.hand_back {
         release_surplus(model, state);
-        state.releases_worthless = true;
+        state.releases_ineligible = true;
     }
     if config.level {
         balance_msb_fill(model, snapshot, state);

@@ -15,28 +15,28 @@ pub struct State {
     /// What each term is missing, weighed ([`crate::model::TermCost::missing`]).
     pub missing: Vec<i128>,
     /// Whether guaranteed reservations give back servers worth zero to them.
-    pub releases_worthless: bool,
+    pub releases_ineligible: bool,
 }
 
-/// What leaves a pool when it gets crowded: servers worth zero to their holder.
+/// Held ineligible servers, worth zero to their holder: they leave a pool that gets crowded.
 #[derive(Clone, Debug)]
-pub struct Worthless {
+pub struct IneligibleHeld {
     /// Idle ones of each pool.
     pub idle: Vec<u32>,
     /// Ones in use of each pool.
     pub in_use: Vec<u32>,
 }
 
-impl Worthless {
+impl IneligibleHeld {
     /// Counts them.
-    pub fn new(model: &Model) -> Worthless {
-        let mut worthless =
-            Worthless { idle: vec![0; model.pools.len()], in_use: vec![0; model.pools.len()] };
-        for item in model.terms.iter().flat_map(|term| &term.worthless) {
-            worthless.idle[item.pool as usize] += item.held_idle;
-            worthless.in_use[item.pool as usize] += item.held_in_use;
+    pub fn new(model: &Model) -> IneligibleHeld {
+        let mut ineligible_held =
+            IneligibleHeld { idle: vec![0; model.pools.len()], in_use: vec![0; model.pools.len()] };
+        for item in model.terms.iter().flat_map(|term| &term.ineligible_held) {
+            ineligible_held.idle[item.pool as usize] += item.held_idle;
+            ineligible_held.in_use[item.pool as usize] += item.held_in_use;
         }
-        worthless
+        ineligible_held
     }
 
     /// What the servers of a pool cost that must leave when `used` servers of it are needed.
@@ -62,13 +62,14 @@ impl State {
             .map(|(term, counts)| model.cost(term, counts))
             .map(|cost| (cost.total(), cost.missing))
             .unzip();
-        State { counts, used, costs, missing, releases_worthless: false }
+        State { counts, used, costs, missing, releases_ineligible: false }
     }
 
     /// The objective of phase 1.
-    pub fn total(&self, model: &Model, worthless: &Worthless) -> f64 {
-        let evictions: f64 =
-            (0..model.pools.len()).map(|pool| worthless.price(model, pool, self.used[pool])).sum();
+    pub fn total(&self, model: &Model, ineligible_held: &IneligibleHeld) -> f64 {
+        let evictions: f64 = (0..model.pools.len())
+            .map(|pool| ineligible_held.price(model, pool, self.used[pool]))
+            .sum();
         self.costs.iter().sum::<f64>() + evictions
     }
 
@@ -101,12 +102,18 @@ impl State {
     }
 
     /// What a term may take of an item while all others stay.
-    pub fn supply(&self, model: &Model, worthless: &Worthless, term: usize, item: usize) -> Supply {
+    pub fn supply(
+        &self,
+        model: &Model,
+        ineligible_held: &IneligibleHeld,
+        term: usize,
+        item: usize,
+    ) -> Supply {
         let pool = model.terms[term].items[item].pool as usize;
         let others = self.used[pool] - self.counts[term][item];
         let available = model.pools[pool].size - others;
-        let waste = worthless.idle[pool] + worthless.in_use[pool];
-        let dearer = if worthless.in_use[pool] > 0 {
+        let waste = ineligible_held.idle[pool] + ineligible_held.in_use[pool];
+        let dearer = if ineligible_held.in_use[pool] > 0 {
             model.weights.move_in_use
         } else {
             model.weights.move_idle

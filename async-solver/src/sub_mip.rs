@@ -5,9 +5,9 @@
 
 use crate::formulation::{Lp, Part};
 use crate::lp::{LpProblem, LpRequest, LpSolution};
-use crate::model::{Model, Span};
+use crate::model::{Model, MsbSlice};
 use crate::search::Gain;
-use crate::state::{State, Worthless};
+use crate::state::{IneligibleHeld, State};
 
 /// What may change: per reservation, per item.
 pub type FreeItems = Vec<Vec<bool>>;
@@ -64,7 +64,7 @@ impl<'a> SubMip<'a> {
     /// the solution may not fit.
     pub fn apply(
         &self,
-        worthless: &Worthless,
+        ineligible_held: &IneligibleHeld,
         state: &mut State,
         solution: &LpSolution,
     ) -> Option<Gain> {
@@ -88,7 +88,7 @@ impl<'a> SubMip<'a> {
             }
             counts.push(found);
         }
-        let (before, missing) = (self.cost(worthless, state), state.levels(model));
+        let (before, missing) = (self.cost(ineligible_held, state), state.levels(model));
         let saved: Vec<Vec<u32>> =
             self.terms.iter().map(|&term| state.counts[term].clone()).collect();
         let put = |state: &mut State, counts: Vec<Vec<u32>>| {
@@ -102,7 +102,7 @@ impl<'a> SubMip<'a> {
         put(state, counts);
         let fits = state.used.iter().zip(&model.pools).all(|(&used, pool)| used <= pool.size);
         if fits {
-            let cost = before - self.cost(worthless, state);
+            let cost = before - self.cost(ineligible_held, state);
             let order = state.levels(model).cmp(&missing);
             if order.is_lt() || order.is_eq() && cost > 1e-7 {
                 return Some(Gain { cost, less_missing: order.is_lt() });
@@ -113,7 +113,7 @@ impl<'a> SubMip<'a> {
     }
 
     /// What the objective can change by.
-    fn cost(&self, worthless: &Worthless, state: &State) -> f64 {
+    fn cost(&self, ineligible_held: &IneligibleHeld, state: &State) -> f64 {
         let model = self.model;
         let terms: f64 = self.terms.iter().map(|&term| state.costs[term]).sum();
         let mut pools: Vec<u32> = self
@@ -123,7 +123,8 @@ impl<'a> SubMip<'a> {
             .collect();
         pools.sort_unstable();
         pools.dedup();
-        let price = |&pool: &u32| worthless.price(model, pool as usize, state.used[pool as usize]);
+        let price =
+            |&pool: &u32| ineligible_held.price(model, pool as usize, state.used[pool as usize]);
         terms + pools.iter().map(price).sum::<f64>()
     }
 }
@@ -143,13 +144,13 @@ fn kept(model: &Model, lp: &Lp, free: &FreeItems) -> Vec<bool> {
     }
     let mut kept = Vec::new();
     for (number, (term, free)) in model.terms.iter().zip(free).enumerate() {
-        let has_free = |span: &Span| free[span.items.clone()].contains(&true);
-        let spans: Vec<bool> = term.spans.iter().map(has_free).collect();
+        let has_free = |slice: &MsbSlice| free[slice.items.clone()].contains(&true);
+        let slices: Vec<bool> = term.slices.iter().map(has_free).collect();
         kept.extend(lp.columns_of(number).map(|(_, part)| match part {
             Part::Item(item) => free[item as usize],
-            Part::Worthless(pool) => free_pools[pool as usize],
-            Part::Span(span) => spans[span as usize],
-            Part::Largest | Part::Whole => spans.contains(&true),
+            Part::Ineligible(pool) => free_pools[pool as usize],
+            Part::Slice(slice) => slices[slice as usize],
+            Part::Largest | Part::Whole => slices.contains(&true),
         }));
     }
     kept

@@ -36,7 +36,7 @@ struct Segment {
     /// Order in which whole servers are taken: the slope, but for a preference among near-equals.
     rank: f64,
     item: u32,
-    span: u32,
+    slice: u32,
     count: u32,
 }
 
@@ -45,7 +45,7 @@ struct Segment {
 struct Stretch {
     slope: f64,
     length: f64,
-    span: u32,
+    slice: u32,
     item: u32,
 }
 
@@ -124,8 +124,8 @@ impl<'a> Priced<'a> {
         preference: impl Fn(usize) -> f64,
     ) -> Priced<'a> {
         let mut segments = Vec::with_capacity(term.items.len() + 16);
-        for (number, span) in (0_u32..).zip(&term.spans) {
-            for i in span.items.clone() {
+        for (number, slice) in (0_u32..).zip(&term.slices) {
+            for i in slice.items.clone() {
                 let item = &term.items[i];
                 let supply = supply(i);
                 let mut left = supply.available;
@@ -138,7 +138,7 @@ impl<'a> Priced<'a> {
                             slope,
                             rank: slope - preference(i),
                             item: u32::try_from(i).expect("few items"),
-                            span: number,
+                            slice: number,
                             count,
                         });
                     }
@@ -164,20 +164,20 @@ impl<'a> Priced<'a> {
         let term = self.term;
         let limited = term.beta > 0.0 && term.spread_limit < i64::MAX;
         let pieces: Vec<Vec<(f64, f64)>> =
-            (0..term.spans.len()).map(|span| self.pieces(span, limited)).collect();
+            (0..term.slices.len()).map(|slice| self.pieces(slice, limited)).collect();
         let limited = limited || term.has_msb_max();
-        let mut filled = vec![0.0; term.spans.len()];
+        let mut filled = vec![0.0; term.slices.len()];
         for segment in &self.segments {
-            let (span, item) = (segment.span, segment.item);
+            let (slice, item) = (segment.slice, segment.item);
             let mut length = f64::from(segment.count) * rru(term.items[item as usize].value);
-            let filled = &mut filled[span as usize];
-            for &(end, surcharge) in &pieces[span as usize] {
+            let filled = &mut filled[slice as usize];
+            for &(end, surcharge) in &pieces[slice as usize] {
                 let part = length.min(end - *filled);
                 if part > 0.0 {
                     *filled += part;
                     length -= part;
                     let slope = segment.slope + surcharge;
-                    self.stretches.push(Stretch { slope, length: part, span, item });
+                    self.stretches.push(Stretch { slope, length: part, slice, item });
                 }
             }
         }
@@ -187,12 +187,12 @@ impl<'a> Priced<'a> {
     }
 
     /// What the RRU of an MSB cost beyond the servers' prices: where each piece ends, and its price.
-    fn pieces(&self, span: usize, limited: bool) -> Vec<(f64, f64)> {
+    fn pieces(&self, slice: usize, limited: bool) -> Vec<(f64, f64)> {
         let term = self.term;
-        let of = &term.spans[span];
+        let of = &term.slices[slice];
         let mut pieces = vec![(f64::INFINITY, 0.0)];
         if limited {
-            let (below, above) = self.geometry.around(span, term.spread_limit);
+            let (below, above) = self.geometry.around(slice, term.spread_limit);
             let rise = if above > below {
                 term.beta * rru(above - term.spread_limit) / rru(above - below)
             } else {
@@ -205,7 +205,7 @@ impl<'a> Priced<'a> {
         }
         // Above the replica rule's limit at the price of a shortfall, and never beyond what is
         // held today.
-        let (most, end) = (rru(of.most), rru(self.geometry.cap(span, of.hard_max())));
+        let (most, end) = (rru(of.most), rru(self.geometry.cap(slice, of.hard_max())));
         let within = pieces.iter().map(|&(until, price)| (until.min(most).min(end), price));
         let above = pieces.iter().map(|&(until, price)| (until.min(end), price + term.short_price));
         within.chain(above).collect()

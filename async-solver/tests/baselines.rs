@@ -3,7 +3,7 @@
 mod brute;
 mod world;
 
-use async_solver::Control;
+use async_solver::SolveEnv;
 use async_solver::backend::InProcess;
 use async_solver::baselines::{greedy, mip};
 use brute::Phase1;
@@ -13,12 +13,12 @@ use world::{TINY, config, empty, for_each, reservation, rru, server, snapshot, w
 const CASES: u32 = 40;
 
 /// No deadline, and time stands still.
-const CONTROL: Control<'static> = Control {
+const CONTROL: SolveEnv<'static> = SolveEnv {
     elapsed: &|| Duration::ZERO,
     deadline: None,
     interrupted: &|| false,
     progress: &|_| {},
-    incumbent: &|_| {},
+    on_incumbent: &|_| {},
     backend: &InProcess,
     warm: None,
 };
@@ -29,14 +29,14 @@ fn whole_problems_have_the_optimum_and_the_relaxation_is_below() {
         let snapshot = snapshot(&world);
         let optimum = Phase1::new(&snapshot).optimum();
         let slack = 1e-4 + 1e-6 * optimum.abs();
-        let control = CONTROL;
+        let env = CONTROL;
         for solve in [mip::pooled, mip::raw] {
-            let answer = solve(&snapshot, &config(), &control);
+            let answer = solve(&snapshot, &config(), &env);
             let primal = answer.primal.expect("an assignment");
             assert!((primal - optimum).abs() <= slack, "{primal}, optimum {optimum}");
             assert!(answer.dual_bound.expect("a bound") <= optimum + slack);
         }
-        let bound = mip::relaxation(&snapshot, &config(), &control).dual_bound;
+        let bound = mip::relaxation(&snapshot, &config(), &env).dual_bound;
         assert!(bound.is_none_or(|bound| bound <= optimum + slack), "{bound:?}, {optimum}");
     });
 }

@@ -6,7 +6,7 @@ mod world;
 use async_solver::backend::{InProcess, LpProblem, LpRequest, LpSolution};
 use async_solver::baselines::raw::RawModel;
 use async_solver::{
-    Backend, Control, LpFailure, LpJob, SolveOutcome, SolverConfig, Termination, solve,
+    Backend, LpFailure, LpJob, SolveEnv, SolveOutcome, SolverConfig, Termination, solve,
 };
 use fleet::audit::audit;
 use fleet::{RegionSnapshot, SnapshotParts, Targets};
@@ -63,16 +63,16 @@ fn solved_by(
     backend: &(dyn Backend + Sync),
 ) -> (SolveOutcome, Duration) {
     let clock = Clock::default();
-    let control = Control {
+    let env = SolveEnv {
         elapsed: &|| clock.read(),
         deadline: Some(deadline),
         interrupted: &|| false,
         progress: &|_| (),
-        incumbent: &|_| (),
+        on_incumbent: &|_| (),
         backend,
         warm: None,
     };
-    let outcome = solve(snapshot, &config(), &control);
+    let outcome = solve(snapshot, &config(), &env);
     (outcome, clock.read())
 }
 
@@ -112,16 +112,16 @@ fn stopped(
     interrupted: bool,
 ) -> Termination {
     let snapshot = snapshot(world);
-    let control = Control {
+    let env = SolveEnv {
         elapsed: &|| Duration::ZERO,
         deadline,
         interrupted: &|| interrupted,
         progress: &|_| (),
-        incumbent: &|_| (),
+        on_incumbent: &|_| (),
         backend: &InProcess,
         warm: None,
     };
-    let outcome = solve(&snapshot, config, &control);
+    let outcome = solve(&snapshot, config, &env);
     assert_valid(&snapshot, &outcome);
     assert_today(&snapshot, config, &outcome);
     outcome.stats.phase1.termination
@@ -200,17 +200,17 @@ fn every_incumbent_is_valid_and_better_than_the_last() {
     for_each(10, worlds(TOWN), |world| {
         let snapshot = snapshot(&world);
         let kept: Mutex<Vec<Targets>> = Mutex::default();
-        let control = Control {
+        let env = SolveEnv {
             elapsed: &|| Duration::ZERO,
             deadline: None,
             interrupted: &|| false,
             progress: &|_| (),
-            incumbent: &|targets| kept.lock().expect("not poisoned").push(targets.clone()),
+            on_incumbent: &|targets| kept.lock().expect("not poisoned").push(targets.clone()),
             backend: &InProcess,
             warm: None,
         };
         let config = SolverConfig { hand_back: false, ..config() };
-        solve(&snapshot, &config, &control);
+        solve(&snapshot, &config, &env);
         let by_level = brute::Phase1::new(&snapshot);
         let mut last: Option<(Vec<i128>, f64)> = None;
         for targets in kept.lock().expect("not poisoned").iter() {

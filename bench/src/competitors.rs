@@ -6,7 +6,7 @@ use super::{Rival, quantile};
 use anyhow::{Context, Result, ensure};
 use async_solver::baselines::greedy;
 use async_solver::baselines::mip::{self, Answer};
-use async_solver::{Control, SolverConfig};
+use async_solver::{SolveEnv, SolverConfig};
 use fleet::audit::{AuditReport, audit};
 use fleet::{RegionSnapshot, Targets};
 use ras::highs_process::HighsProcess;
@@ -184,22 +184,22 @@ fn judged(snapshot: &RegionSnapshot, targets: &Targets) -> Run {
 fn with_highs(
     snapshot: &RegionSnapshot,
     how: &How,
-    solve: fn(&RegionSnapshot, &SolverConfig, &Control) -> Answer,
+    solve: fn(&RegionSnapshot, &SolverConfig, &SolveEnv) -> Answer,
 ) -> Result<Run> {
     let highs = HighsProcess::of_this_binary(how.highs_memory)
         .context("cannot find the program's own executable, to run HiGHS")?;
     let config = SolverConfig { seed: how.seed, threads: how.threads, ..SolverConfig::default() };
     let began = Instant::now();
-    let control = Control {
+    let env = SolveEnv {
         elapsed: &|| began.elapsed(),
         deadline: Some(how.deadline),
         interrupted: &interrupt::asked,
         progress: &|_| {},
-        incumbent: &|_| {},
+        on_incumbent: &|_| {},
         backend: &highs,
         warm: None,
     };
-    let answer = solve(snapshot, &config, &control);
+    let answer = solve(snapshot, &config, &env);
     let seconds = answer.seconds.iter().sum();
     let remark = match (&answer.failure, answer.optimal) {
         (Some(failure), _) => Some(failure.clone()),

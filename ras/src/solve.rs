@@ -11,7 +11,7 @@ use crate::reasons::{self, Reason};
 use crate::report_json::{self, Ending, Figures, Timing};
 use crate::settings::Settings;
 use anyhow::{Context, Result, bail};
-use async_solver::{Control, Progress, SolveOutcome, SolveStats, SolverConfig, Termination, Warm};
+use async_solver::{Progress, SolveEnv, SolveOutcome, SolveStats, SolverConfig, Termination, Warm};
 use fleet::audit::{AuditReport, Claims, audit};
 use fleet::{RegionSnapshot, ReservationName, Targets};
 use serde::Deserialize;
@@ -92,7 +92,7 @@ impl Shared {
 
 fn run_with<S>(job: &Job, reporter: &Reporter, highs: HighsProcess, solver: S) -> Result<Solved>
 where
-    S: FnOnce(&RegionSnapshot, &SolverConfig, &Control) -> SolveOutcome + Send + 'static,
+    S: FnOnce(&RegionSnapshot, &SolverConfig, &SolveEnv) -> SolveOutcome + Send + 'static,
 {
     let read = job.began.elapsed();
     let deadline = job.settings.deadline.map(|after| job.began + after);
@@ -163,7 +163,7 @@ fn solve_until<S>(
     solver: S,
 ) -> Result<End>
 where
-    S: FnOnce(&RegionSnapshot, &SolverConfig, &Control) -> SolveOutcome + Send + 'static,
+    S: FnOnce(&RegionSnapshot, &SolverConfig, &SolveEnv) -> SolveOutcome + Send + 'static,
 {
     let shared = Arc::new(Shared {
         began: Instant::now(),
@@ -181,7 +181,7 @@ where
         let (shared, highs) = (Arc::clone(&shared), highs.clone());
         let warm = job.warm.clone();
         let work = move || {
-            let control = Control {
+            let env = SolveEnv {
                 elapsed: &|| shared.elapsed(),
                 deadline: told_deadline,
                 interrupted: &interrupt::asked,
@@ -190,11 +190,11 @@ where
                     // The receiver is gone once the solver was abandoned.
                     let _ = tell.send(progress.clone());
                 },
-                incumbent: &|targets| *lock(&shared.incumbent) = Some(targets.clone()),
+                on_incumbent: &|targets| *lock(&shared.incumbent) = Some(targets.clone()),
                 backend: &highs,
                 warm: warm.as_ref(),
             };
-            let outcome = solver(&snapshot, &config, &control);
+            let outcome = solver(&snapshot, &config, &env);
             let _ = answered.send(outcome);
         };
         thread::Builder::new().name("solver".to_owned()).spawn(work)
@@ -401,7 +401,7 @@ mod tests {
 
     fn run_solver<S>(job: &Job, solver: S) -> Result<Solved>
     where
-        S: FnOnce(&RegionSnapshot, &SolverConfig, &Control) -> SolveOutcome + Send + 'static,
+        S: FnOnce(&RegionSnapshot, &SolverConfig, &SolveEnv) -> SolveOutcome + Send + 'static,
     {
         let reporter = Reporter::new(true, job.began, job.settings.deadline);
         run_with(job, &reporter, HighsProcess::new("/no/such/highs".into(), Vec::new()), solver)
@@ -411,18 +411,18 @@ mod tests {
     fn solve_here(
         snapshot: &RegionSnapshot,
         config: &SolverConfig,
-        control: &Control,
+        env: &SolveEnv,
     ) -> SolveOutcome {
-        let control = Control {
-            elapsed: control.elapsed,
-            deadline: control.deadline,
-            interrupted: control.interrupted,
-            progress: control.progress,
-            incumbent: control.incumbent,
+        let env = SolveEnv {
+            elapsed: env.elapsed,
+            deadline: env.deadline,
+            interrupted: env.interrupted,
+            progress: env.progress,
+            on_incumbent: env.on_incumbent,
             backend: &InProcess,
-            warm: control.warm,
+            warm: env.warm,
         };
-        async_solver::solve(snapshot, config, &control)
+        async_solver::solve(snapshot, config, &env)
     }
 
     fn on_disk(job: &Job) -> (Targets, Value) {
@@ -448,8 +448,8 @@ mod tests {
         let began = Instant::now();
         let deadline = Duration::from_secs(20);
         let job = job(folder.path(), Some(deadline));
-        let solved = run_solver(&job, |snapshot, config, control| {
-            let early = Control { deadline: Some(Duration::from_secs(5)), ..*control };
+        let solved = run_solver(&job, |snapshot, config, env| {
+            let early = SolveEnv { deadline: Some(Duration::from_secs(5)), ..*env };
             solve_here(snapshot, config, &early);
             loop {
                 thread::sleep(Duration::from_secs(1));
@@ -485,8 +485,8 @@ mod tests {
         let job = job(folder.path(), None);
         run_solver(&job, |_, _, _| panic!("on purpose")).err();
         assert_eq!(on_disk(&job).0, Targets::unchanged(&job.snapshot));
-        let error = run_solver(&job, |snapshot, config, control| {
-            solve_here(snapshot, config, control);
+        let error = run_solver(&job, |snapshot, config, env| {
+            solve_here(snapshot, config, env);
             panic!("on purpose")
         });
         assert!(format!("{:#}", error.err().expect("an error")).contains("the solver failed"));
@@ -508,8 +508,8 @@ mod tests {
         for lie in lies {
             let folder = tempfile::tempdir().expect("a folder");
             let job = job(folder.path(), None);
-            let error = run_solver(&job, move |snapshot, config, control| {
-                let mut outcome = solve_here(snapshot, config, control);
+            let error = run_solver(&job, move |snapshot, config, env| {
+                let mut outcome = solve_here(snapshot, config, env);
                 lie(snapshot, &mut outcome);
                 outcome
             });

@@ -1,7 +1,7 @@
 //! The real solver with HiGHS in this process, and its answer audited.
 
 use async_solver::backend::InProcess;
-use async_solver::{Control, SolveStats, SolverConfig, solve as solve_region};
+use async_solver::{SolveEnv, SolveStats, SolverConfig, solve as solve_region};
 use fleet::audit::{AuditReport, audit};
 use fleet::{RegionSnapshot, Targets};
 use std::time::Duration;
@@ -24,16 +24,16 @@ const TOLERANCE: f64 = 1e-6;
 /// Solves a region to the end: no deadline, and time stands still, so that the same region has the
 /// same answer on every machine.
 pub fn solve(snapshot: &RegionSnapshot) -> Solved {
-    let control = Control {
+    let env = SolveEnv {
         elapsed: &|| Duration::ZERO,
         deadline: None,
         interrupted: &|| false,
         progress: &|_| {},
-        incumbent: &|_| {},
+        on_incumbent: &|_| {},
         backend: &InProcess,
         warm: None,
     };
-    let outcome = solve_region(snapshot, &SolverConfig::default(), &control);
+    let outcome = solve_region(snapshot, &SolverConfig::default(), &env);
     let audit = audit(snapshot, &outcome.targets);
     let mut objections: Vec<String> = audit.violations.iter().map(ToString::to_string).collect();
     let (said, found) = (outcome.stats.objective, audit.objective);

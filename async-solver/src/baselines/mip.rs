@@ -7,13 +7,13 @@
 use super::raw::RawModel;
 use crate::backend::{LpProblem, LpRequest, LpSolution, WHOLE};
 use crate::config::SolverConfig;
-use crate::control::Control;
+use crate::env::SolveEnv;
 use crate::formulation::Lp;
 use crate::lp::LpFailure;
 use crate::model::Model;
 use crate::rack_placement;
 use crate::solve::settle;
-use crate::state::{State, Worthless};
+use crate::state::{IneligibleHeld, State};
 use crate::sub_mip::{FreeItems, SubMip};
 use fleet::{RegionSnapshot, ReservationIx, Targets};
 use std::time::Duration;
@@ -47,7 +47,7 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// What an assignment costs in phase 1: expressions 1, 3 and 4 and the price of shortfalls.
 pub fn primal(snapshot: &RegionSnapshot, targets: &Targets) -> f64 {
     let model = Model::new(snapshot);
-    state_of(&model, snapshot, targets).total(&model, &Worthless::new(&model))
+    state_of(&model, snapshot, targets).total(&model, &IneligibleHeld::new(&model))
 }
 
 /// The counts of an assignment.
@@ -76,8 +76,8 @@ fn finished(model: &Model, snapshot: &RegionSnapshot, mut state: State) -> Targe
 }
 
 /// HiGHS' branch and bound on the whole pooled problem, started from today's assignment.
-pub fn pooled(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control) -> Answer {
-    let clock = Clock::start(control);
+pub fn pooled(snapshot: &RegionSnapshot, config: &SolverConfig, env: &SolveEnv) -> Answer {
+    let clock = Clock::start(env);
     let model = Model::new(snapshot);
     let pooled = clock.seconds();
     let lp = Lp::new(&model);
@@ -85,19 +85,19 @@ pub fn pooled(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Contro
     let everything: FreeItems =
         state.counts.iter().map(|counts| vec![true; counts.len()]).collect();
     let exchange = SubMip::new(&model, &lp, &state, &everything);
-    let (problem, request) = exchange.problem(&request(WHOLE, config, control));
+    let (problem, request) = exchange.problem(&request(WHOLE, config, env));
     let built = clock.seconds();
     let mut answer = Answer { size: size(&problem), ..Answer::default() };
-    let solution = run(problem, request, control);
+    let solution = run(problem, request, env);
     answer.seconds = [pooled, built - pooled, clock.seconds() - built];
     match solution {
         Err(failure) => answer.failure = Some(failure),
         Ok(solution) => {
             answer.dual_bound = Some(exchange.bound(&solution)).filter(|bound| bound.is_finite());
             answer.optimal = solution.optimal;
-            let worthless = Worthless::new(&model);
-            exchange.apply(&worthless, &mut state, &solution);
-            answer.primal = Some(state.total(&model, &worthless));
+            let ineligible_held = IneligibleHeld::new(&model);
+            exchange.apply(&ineligible_held, &mut state, &solution);
+            answer.primal = Some(state.total(&model, &ineligible_held));
             answer.targets = Some(finished(&model, snapshot, state));
         }
     }
@@ -106,14 +106,14 @@ pub fn pooled(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Contro
 
 /// HiGHS' branch and bound on the paper's model, one binary per server and reservation, as good_lp
 /// writes it down.
-pub fn raw(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control) -> Answer {
-    let clock = Clock::start(control);
+pub fn raw(snapshot: &RegionSnapshot, config: &SolverConfig, env: &SolveEnv) -> Answer {
+    let clock = Clock::start(env);
     let raw = RawModel::build(snapshot);
     let (problem, constant) = raw.problem();
     let built = clock.seconds();
     let mut answer = Answer { size: size(&problem), ..Answer::default() };
     let columns = problem.cost.len();
-    let solution = run(problem, request(WHOLE, config, control), control);
+    let solution = run(problem, request(WHOLE, config, env), env);
     answer.seconds = [0.0, built, clock.seconds() - built];
     match solution {
         Err(failure) => answer.failure = Some(failure),
@@ -129,7 +129,7 @@ pub fn raw(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control) 
             let state = state.map(|targets| state_of(&model, snapshot, &targets));
             match state.filter(|state| is_allowed(&model, state)) {
                 Some(state) => {
-                    answer.primal = Some(state.total(&model, &Worthless::new(&model)));
+                    answer.primal = Some(state.total(&model, &IneligibleHeld::new(&model)));
                     answer.targets = Some(finished(&model, snapshot, state));
                 }
                 None => answer.failure = Some("HiGHS found no assignment by then".to_owned()),
@@ -146,14 +146,14 @@ fn is_allowed(model: &Model, state: &State) -> bool {
 }
 
 /// The LP relaxation of phase 1, cold, by HiGHS' interior point method without crossover.
-pub fn relaxation(snapshot: &RegionSnapshot, config: &SolverConfig, control: &Control) -> Answer {
-    let clock = Clock::start(control);
+pub fn relaxation(snapshot: &RegionSnapshot, config: &SolverConfig, env: &SolveEnv) -> Answer {
+    let clock = Clock::start(env);
     let model = Model::new(snapshot);
     let pooled = clock.seconds();
     let lp = Lp::new(&model);
     let built = clock.seconds();
     let mut answer = Answer { size: size(&lp.problem), ..Answer::default() };
-    let solution = run(lp.problem, request("ipx", config, control), control);
+    let solution = run(lp.problem, request("ipx", config, env), env);
     answer.seconds = [pooled, built - pooled, clock.seconds() - built];
     match solution {
         Ok(solution) if solution.optimal => {
@@ -170,9 +170,9 @@ fn size(problem: &LpProblem) -> (usize, usize, usize) {
     (problem.cost.len(), problem.row_lower.len(), problem.values.len())
 }
 
-fn request(solver: &str, config: &SolverConfig, control: &Control) -> LpRequest {
-    let left = control.deadline.map(|end| {
-        let left = end.saturating_sub((control.elapsed)());
+fn request(solver: &str, config: &SolverConfig, env: &SolveEnv) -> LpRequest {
+    let left = env.deadline.map(|end| {
+        let left = end.saturating_sub((env.elapsed)());
         left.saturating_sub(left.mul_f64(RESERVE_SHARE).max(RESERVE_LEAST))
     });
     LpRequest {
@@ -187,12 +187,12 @@ fn request(solver: &str, config: &SolverConfig, control: &Control) -> LpRequest 
 }
 
 /// Runs HiGHS until it answers or the deadline comes; then it is ended.
-fn run(problem: LpProblem, request: LpRequest, control: &Control) -> Result<LpSolution, String> {
+fn run(problem: LpProblem, request: LpRequest, env: &SolveEnv) -> Result<LpSolution, String> {
     let columns = problem.cost.len();
-    if control.must_stop(Duration::ZERO) {
+    if env.must_stop(Duration::ZERO) {
         return Err("the deadline came before the problem was written down".to_owned());
     }
-    let mut job = control.backend.start(problem, request);
+    let mut job = env.backend.start(problem, request);
     loop {
         match job.wait(GLANCE) {
             Some(Ok(solution)) if solution.columns.len() == columns => return Ok(solution),
@@ -201,7 +201,7 @@ fn run(problem: LpProblem, request: LpRequest, control: &Control) -> Result<LpSo
                 return Err(format!("HiGHS ended with status {status}"));
             }
             Some(Err(failure)) => return Err(failure.to_string()),
-            None if control.must_stop(Duration::ZERO) => {
+            None if env.must_stop(Duration::ZERO) => {
                 return Err("HiGHS gave no answer by the deadline and was ended".to_owned());
             }
             None => {}
@@ -210,16 +210,16 @@ fn run(problem: LpProblem, request: LpRequest, control: &Control) -> Result<LpSo
 }
 
 struct Clock<'a> {
-    control: &'a Control<'a>,
+    env: &'a SolveEnv<'a>,
     began: f64,
 }
 
 impl<'a> Clock<'a> {
-    fn start(control: &'a Control<'a>) -> Clock<'a> {
-        Clock { control, began: (control.elapsed)().as_secs_f64() }
+    fn start(env: &'a SolveEnv<'a>) -> Clock<'a> {
+        Clock { env, began: (env.elapsed)().as_secs_f64() }
     }
 
     fn seconds(&self) -> f64 {
-        (self.control.elapsed)().as_secs_f64() - self.began
+        (self.env.elapsed)().as_secs_f64() - self.began
     }
 }

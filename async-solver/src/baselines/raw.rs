@@ -212,9 +212,9 @@ impl Builder<'_> {
             return cost;
         }
         let name = self.snapshot.reservations[term.reservation.ix()].id.clone();
-        for span in &term.spans {
-            let msb = self.snapshot.msbs[span.msb.ix()].id.clone();
-            let there = self.sum(term, |m| m == span.msb);
+        for slice in &term.slices {
+            let msb = self.snapshot.msbs[slice.msb.ix()].id.clone();
+            let there = self.sum(term, |m| m == slice.msb);
             let excess = self.amount(format!("excess[{name},{msb}]"), f64::INFINITY);
             let limit = rru(term.spread_limit);
             self.row(format!("eq3 spread[{name},{msb}]"), constraint!(there <= limit + excess));
@@ -230,9 +230,9 @@ impl Builder<'_> {
         }
         let name = self.snapshot.reservations[term.reservation.ix()].id.clone();
         let z = self.amount(format!("z[{name}]"), f64::INFINITY);
-        for span in &term.spans {
-            let msb = self.snapshot.msbs[span.msb.ix()].id.clone();
-            let there = self.sum(term, |m| m == span.msb);
+        for slice in &term.slices {
+            let msb = self.snapshot.msbs[slice.msb.ix()].id.clone();
+            let there = self.sum(term, |m| m == slice.msb);
             self.row(format!("eq4 largest share[{name},{msb}]"), constraint!(there <= z));
         }
         self.raw.objective += term.tau * z;
@@ -240,9 +240,9 @@ impl Builder<'_> {
             // Eq. 7 has z on its right side, so it is the share of some MSB and not above it.
             let most = self.total(term).linear_coefficients().map(|(_, value)| value).sum::<f64>();
             let mut one = Expression::default();
-            for span in &term.spans {
-                let msb = self.snapshot.msbs[span.msb.ix()].id.clone();
-                let there = self.sum(term, |m| m == span.msb);
+            for slice in &term.slices {
+                let msb = self.snapshot.msbs[slice.msb.ix()].id.clone();
+                let there = self.sum(term, |m| m == slice.msb);
                 let is_largest = variable().binary().name(format!("largest[{name},{msb}]"));
                 let is_largest = self.raw.variables.add(is_largest);
                 one += is_largest;
@@ -257,15 +257,15 @@ impl Builder<'_> {
     /// The replica rule: no MSB has more than k/n of C; or more, at a price, by no more than today.
     fn replicas(&mut self, term: &Term) {
         let name = self.snapshot.reservations[term.reservation.ix()].id.clone();
-        for span in term.spans.iter().filter(|span| span.most < i64::MAX) {
-            let msb = self.snapshot.msbs[span.msb.ix()].id.clone();
-            let mut there = self.sum(term, |m| m == span.msb);
-            if span.over_max > 0 {
-                let over = self.amount(format!("over[{name},{msb}]"), rru(span.over_max));
+        for slice in term.slices.iter().filter(|slice| slice.most < i64::MAX) {
+            let msb = self.snapshot.msbs[slice.msb.ix()].id.clone();
+            let mut there = self.sum(term, |m| m == slice.msb);
+            if slice.over_max > 0 {
+                let over = self.amount(format!("over[{name},{msb}]"), rru(slice.over_max));
                 there -= over;
                 self.raw.objective += term.short_price * over;
             }
-            let most = rru(span.most);
+            let most = rru(slice.most);
             self.row(format!("replicas[{name},{msb}]"), constraint!(there <= most));
         }
     }
@@ -294,9 +294,9 @@ impl Builder<'_> {
     fn affinity(&mut self, term: &Term, largest: Option<Variable>) {
         let name = self.snapshot.reservations[term.reservation.ix()].id.clone();
         for (position, range) in term.affinity.iter().enumerate() {
-            let inside = |span: &&crate::model::Span| span.datacenter as usize == position;
-            let Some(span) = term.spans.iter().find(inside) else { continue };
-            let datacenter = self.snapshot.msbs[span.msb.ix()].datacenter;
+            let inside = |slice: &&crate::model::MsbSlice| slice.datacenter as usize == position;
+            let Some(slice) = term.slices.iter().find(inside) else { continue };
+            let datacenter = self.snapshot.msbs[slice.msb.ix()].datacenter;
             let place = self.snapshot.datacenters[datacenter.ix()].id.clone();
             let there = self.sum(term, |m| self.snapshot.msbs[m.ix()].datacenter == datacenter);
             let (mut low, mut high) = (there.clone(), there);

@@ -2,7 +2,7 @@
 
 use super::Run;
 use crate::bound::{DualPoint, VolumeAlgorithm, VolumeParams, evaluate, evaluate_strong};
-use crate::control::Control;
+use crate::env::SolveEnv;
 use crate::model::Model;
 use crate::params::PARAMS;
 use crate::subproblem::Geometry;
@@ -15,7 +15,7 @@ use std::time::Duration;
 struct AscentBurst<'a> {
     model: &'a Model,
     geometries: &'a [Geometry],
-    control: &'a Control<'a>,
+    env: &'a SolveEnv<'a>,
     reserve: Duration,
     /// The instant at which it must end, to leave time for a search.
     end: Option<Duration>,
@@ -42,7 +42,7 @@ impl AscentBurst<'_> {
     /// Ascends, and ends with the stronger bound. `thread_budget`: threads it may use; zero cancels it.
     fn run(mut self, ascent: &mut VolumeAlgorithm, thread_budget: &AtomicUsize) -> AscentResult {
         let threads = || thread_budget.load(Ordering::Relaxed);
-        let must_stop = || threads() == 0 || self.control.must_stop(self.reserve);
+        let must_stop = || threads() == 0 || self.env.must_stop(self.reserve);
         let mut hurried = false;
         self.bound = self.bound.max(ascent.best.value);
         let mut last = ascent.best.value;
@@ -50,7 +50,7 @@ impl AscentBurst<'_> {
             if ascent.is_done() || self.bound >= self.goal || must_stop() {
                 break;
             }
-            if self.end.is_some_and(|end| (self.control.elapsed)() >= end) {
+            if self.end.is_some_and(|end| (self.env.elapsed)() >= end) {
                 hurried = true;
                 break;
             }
@@ -139,15 +139,15 @@ impl<'a> Run<'a> {
 
     /// `min_gain`: gain of `burst_steps` steps, as a share of the value, below which the burst ends.
     fn begin(&self, steps: usize, min_gain: f64) -> AscentBurst<'a> {
-        let now = (self.control.elapsed)();
-        let end = self.control.deadline.map(|end| {
+        let now = (self.env.elapsed)();
+        let end = self.env.deadline.map(|end| {
             let left = end.saturating_sub(self.reserve).saturating_sub(now);
             now + left.mul_f64(PARAMS.time.ascent_share)
         });
         AscentBurst {
             model: self.model,
             geometries: self.geometries,
-            control: self.control,
+            env: self.env,
             reserve: self.reserve,
             end,
             steps,

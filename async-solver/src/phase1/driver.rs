@@ -3,12 +3,12 @@
 use super::{Outcome, Proof, Run, rounded_down};
 use crate::bound::{DualPoint, in_parallel};
 use crate::config::SolverConfig;
-use crate::control::Control;
+use crate::env::SolveEnv;
 use crate::formulation::Lp;
 use crate::lp::LpRequest;
 use crate::model::Model;
 use crate::report::Termination;
-use crate::state::{State, Worthless};
+use crate::state::{IneligibleHeld, State};
 use crate::subproblem::Geometry;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
@@ -19,35 +19,35 @@ use std::time::Duration;
 pub fn run(
     model: &Model,
     config: &SolverConfig,
-    control: &Control,
+    env: &SolveEnv,
     warm: Option<Vec<f64>>,
     reserve: Duration,
     on_incumbent: &(dyn Fn(&State) + Sync),
 ) -> Outcome {
-    let clock = || (control.elapsed)().as_secs_f64();
+    let clock = || (env.elapsed)().as_secs_f64();
     let began = clock();
     let lp = Lp::new(model);
     let lp_size = (lp.problem.cost.len(), lp.problem.row_lower.len(), lp.problem.values.len());
-    let worthless = Worthless::new(model);
+    let ineligible_held = IneligibleHeld::new(model);
     let today = State::new(model, model.today());
-    let initial_primal = today.total(model, &worthless);
+    let initial_primal = today.total(model, &ineligible_held);
     let mut run = Run {
         model,
         lp: &lp,
         config,
-        control,
+        env,
         reserve,
         on_incumbent,
         request: LpRequest {
             solver: "simplex".into(),
-            time_limit: control.deadline.map(|end| end.saturating_sub((control.elapsed)())),
+            time_limit: env.deadline.map(|end| end.saturating_sub((env.elapsed)())),
             threads: 1,
             seed: u32::try_from(config.seed & 0x7fff_ffff).unwrap_or(0),
             start: None,
             mip_gap: 0.0,
             mip_nodes: 0,
         },
-        worthless,
+        ineligible_held,
         geometries: &[],
         initial_primal,
         best: Some((today.clone(), initial_primal)),
@@ -59,6 +59,7 @@ pub fn run(
         lp_size,
         began,
         built: began,
+        is_warm: warm.is_some(),
         hurried: false,
         stopped: AtomicBool::new(false),
         history: Vec::new(),

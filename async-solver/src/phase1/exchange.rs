@@ -44,7 +44,7 @@ impl Run<'_> {
             let mut gained = 0.0;
             let mut changed = vec![false; columns.len()];
             for (sub_mip, solution) in self.solve_sub_mips(&state, &free, &request) {
-                let Some(gain) = sub_mip.apply(&self.worthless, &mut state, &solution) else {
+                let Some(gain) = sub_mip.apply(&self.ineligible_held, &mut state, &solution) else {
                     continue;
                 };
                 // A smaller shortfall outweighs any cost.

@@ -19,7 +19,8 @@ fn unless_ended(termination: Termination) -> ControlFlow<Termination> {
 }
 
 impl Run<'_> {
-    /// Improves incumbent and bound after a stall, while that gains.
+    /// Improves incumbent and bound after a stall, while that gains. A solve that began as a warm start does each
+    /// step once: the next solve goes on from it.
     pub(super) fn intensify(&mut self, prices: &DualPoint) -> Termination {
         let is_hard = self.is_hard();
         if self.restarts_worth() == 0 && !is_hard {
@@ -29,8 +30,8 @@ impl Run<'_> {
         loop {
             match self.intensify_once(prices, is_hard, is_first) {
                 ControlFlow::Break(termination) => return termination,
-                ControlFlow::Continue(true) => is_first = false,
-                ControlFlow::Continue(false) => return Termination::Stalled,
+                ControlFlow::Continue(true) if !self.is_warm => is_first = false,
+                ControlFlow::Continue(_) => return Termination::Stalled,
             }
         }
     }

@@ -33,7 +33,7 @@ impl Run<'_> {
             }
             let problem = master.problem(&best.prices, radius);
             let columns = problem.cost.len();
-            let mut job = self.control.backend.start(problem, request.clone());
+            let mut job = self.env.backend.start(problem, request.clone());
             let Some(solution) = self.wait(job.as_mut(), columns) else { break };
             let Some(prices) = master.prices(&solution.row_duals) else { break };
             fractional = Some(master.fractional_solution(&solution.columns));

@@ -24,7 +24,7 @@ impl<'a> Run<'a> {
         let serving = Serving {
             model: self.model,
             geometries: self.geometries,
-            worthless: &self.worthless,
+            ineligible_held: &self.ineligible_held,
             seed: self.config.seed,
             pinned: None,
         };
@@ -69,7 +69,7 @@ impl<'a> Run<'a> {
             let job = self.start_sub_mip(&sub_mip, &request);
             let solution = job.and_then(|mut job| self.wait(job.as_mut(), sub_mip.size()));
             if let Some(solution) = solution {
-                sub_mip.apply(&self.worthless, state, &solution);
+                sub_mip.apply(&self.ineligible_held, state, &solution);
             }
         }
     }
@@ -84,9 +84,9 @@ impl<'a> Run<'a> {
         let ordered = in_order(self.model, &state);
         let limits = limits(&state.levels(&ordered));
         let lp = Lp::in_order(&ordered, &InOrder { limits, least: None });
-        let today = State::new(&ordered, ordered.today()).total(&ordered, &self.worthless);
+        let today = State::new(&ordered, ordered.today()).total(&ordered, &self.ineligible_held);
         let state = State::new(&ordered, state.counts);
-        let total = state.total(&ordered, &self.worthless);
+        let total = state.total(&ordered, &self.ineligible_held);
         // Costs and bounds so far are at other prices.
         for point in &mut self.history {
             (point.primal, point.dual_bound) = (None, None);

@@ -28,7 +28,7 @@ impl Run<'_> {
     /// Prices and fractional solution of a relaxation of the model; `None` if HiGHS failed or time is up.
     pub(super) fn solve_lp(&mut self, lp: &Lp) -> Option<(DualPoint, Vec<Vec<f64>>, LpSolution)> {
         let request = LpRequest { time_limit: self.time_left(), ..self.request.clone() };
-        let mut job = self.control.backend.start(lp.problem.clone(), request);
+        let mut job = self.env.backend.start(lp.problem.clone(), request);
         let solution = self.wait(job.as_mut(), lp.problem.cost.len())?;
         let counts = |term| lp.counts(self.model, term, &solution.columns);
         let fractional = (0..self.model.terms.len()).map(counts).collect();
@@ -42,9 +42,8 @@ impl Run<'_> {
 
     /// Time that HiGHS may take.
     pub(super) fn time_left(&self) -> Option<Duration> {
-        let left = |end: Duration| {
-            end.saturating_sub(self.reserve).saturating_sub((self.control.elapsed)())
-        };
-        self.control.deadline.map(left)
+        let left =
+            |end: Duration| end.saturating_sub(self.reserve).saturating_sub((self.env.elapsed)());
+        self.env.deadline.map(left)
     }
 }

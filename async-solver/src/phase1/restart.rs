@@ -66,7 +66,7 @@ impl Run<'_> {
             for (item, &count) in term.items.iter_mut().zip(counts) {
                 (item.held_in_use, item.held_idle) = (0, count);
             }
-            term.worthless.clear();
+            term.ineligible_held.clear();
             term.short_max = term.shortfall(counts);
         }
         near

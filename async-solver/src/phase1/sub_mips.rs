@@ -50,7 +50,7 @@ impl Run<'_> {
         let job = self.start_sub_mip(&sub_mip, &request);
         let solution = job.and_then(|mut job| self.wait(job.as_mut(), sub_mip.size()));
         let Some(solution) = solution else { return false };
-        if sub_mip.apply(&self.worthless, &mut state, &solution).is_some() {
+        if sub_mip.apply(&self.ineligible_held, &mut state, &solution).is_some() {
             self.offer(&state, "mip");
         }
         let bound = sub_mip.bound(&solution);
@@ -89,7 +89,7 @@ impl Run<'_> {
                 .collect();
             let mut gained = 0.0;
             for (sub_mip, solution) in self.solve_sub_mips(&state, &free, &request) {
-                let gain = sub_mip.apply(&self.worthless, &mut state, &solution);
+                let gain = sub_mip.apply(&self.ineligible_held, &mut state, &solution);
                 gained += gain.map_or(0.0, |gain| {
                     // A smaller shortfall outweighs any cost.
                     if gain.less_missing { open } else { gain.cost }
@@ -132,7 +132,6 @@ impl Run<'_> {
     ) -> Option<Box<dyn LpJob>> {
         let request = LpRequest { time_limit: self.time_left(), ..request.clone() };
         let (problem, request) = sub_mip.problem(&request);
-        (sub_mip.size() > 0 && !self.must_stop())
-            .then(|| self.control.backend.start(problem, request))
+        (sub_mip.size() > 0 && !self.must_stop()).then(|| self.env.backend.start(problem, request))
     }
 }

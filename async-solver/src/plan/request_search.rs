@@ -45,7 +45,7 @@ impl RequestSearch<'_> {
         let (model, term) = (self.search.model, self.asking);
         // Less missing in order of priority first, then what it costs.
         let worth =
-            |state: &State| (state.levels(model), state.total(model, self.search.worthless));
+            |state: &State| (state.levels(model), state.total(model, self.search.ineligible_held));
         let start = state.clone();
         let mut best = worth(&start);
         let mut offer = |tried: State| {

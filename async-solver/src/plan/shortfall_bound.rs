@@ -45,8 +45,8 @@ fn only_missing(model: &Model, asking: usize) -> Model {
     for (number, term) in only.terms.iter_mut().enumerate() {
         (term.tau, term.beta) = (0.0, 0.0);
         // What a replica rule is exceeded by today may stay, at no price.
-        for span in &mut term.spans {
-            (span.most, span.over_max) = (span.hard_max(), 0);
+        for slice in &mut term.slices {
+            (slice.most, slice.over_max) = (slice.hard_max(), 0);
         }
         if number == asking {
             term.short_price = 1.0;

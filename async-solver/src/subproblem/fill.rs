@@ -10,7 +10,7 @@ impl Priced<'_> {
             priced: self,
             counts: vec![0; term.items.len()],
             taken: vec![0; self.segments.len()],
-            span: vec![0; term.spans.len()],
+            slice: vec![0; term.slices.len()],
             datacenter: vec![0; term.affinity.len()],
             total: 0,
             keeps_over: false,
@@ -51,8 +51,8 @@ struct Fill<'p, 'a> {
     counts: Vec<u32>,
     /// Servers taken of each segment.
     taken: Vec<u32>,
-    /// RRU of each span and of each datacenter.
-    span: Vec<i64>,
+    /// RRU of each slice and of each datacenter.
+    slice: Vec<i64>,
     datacenter: Vec<i64>,
     total: i64,
     /// Whether MSBs may show what they do today, above the replica rule's limit.
@@ -72,11 +72,11 @@ impl Fill<'_, '_> {
                 continue;
             }
             let value = term.items[segment.item as usize].value;
-            let span = segment.span as usize;
-            let mut room = cap.min(self.most(span)) - self.span[span];
+            let slice = segment.slice as usize;
+            let mut room = cap.min(self.most(slice)) - self.slice[slice];
             let mut wanted = if gain { i64::MAX } else { demand - self.total };
             if !term.affinity.is_empty() {
-                let datacenter = term.spans[span].datacenter as usize;
+                let datacenter = term.slices[slice].datacenter as usize;
                 let range = &term.affinity[datacenter];
                 let filled = self.datacenter[datacenter];
                 match goal {
@@ -98,34 +98,34 @@ impl Fill<'_, '_> {
     }
 
     /// The most RRU that an MSB may show.
-    fn most(&self, span: usize) -> i64 {
-        let span = &self.priced.term.spans[span];
-        if self.keeps_over { span.hard_max() } else { span.most }
+    fn most(&self, slice: usize) -> i64 {
+        let slice = &self.priced.term.slices[slice];
+        if self.keeps_over { slice.hard_max() } else { slice.most }
     }
 
     fn take(&mut self, segment: usize, count: u32) {
         let term = self.priced.term;
-        let Segment { item, span, .. } = self.priced.segments[segment];
+        let Segment { item, slice, .. } = self.priced.segments[segment];
         let amount = i64::from(count) * term.items[item as usize].value;
         self.counts[item as usize] += count;
         self.taken[segment] += count;
-        self.span[span as usize] += amount;
+        self.slice[slice as usize] += amount;
         self.total += amount;
         if !term.affinity.is_empty() {
-            self.datacenter[term.spans[span as usize].datacenter as usize] += amount;
+            self.datacenter[term.slices[slice as usize].datacenter as usize] += amount;
         }
     }
 
     fn put_back(&mut self, segment: usize, count: u32) {
         let term = self.priced.term;
-        let Segment { item, span, .. } = self.priced.segments[segment];
+        let Segment { item, slice, .. } = self.priced.segments[segment];
         let amount = i64::from(count) * term.items[item as usize].value;
         self.counts[item as usize] -= count;
         self.taken[segment] -= count;
-        self.span[span as usize] -= amount;
+        self.slice[slice as usize] -= amount;
         self.total -= amount;
         if !term.affinity.is_empty() {
-            self.datacenter[term.spans[span as usize].datacenter as usize] -= amount;
+            self.datacenter[term.slices[slice as usize].datacenter as usize] -= amount;
         }
     }
 
@@ -137,13 +137,13 @@ impl Fill<'_, '_> {
             return;
         }
         let segments = &self.priced.segments;
-        let mut of_span: Vec<Vec<usize>> = vec![Vec::new(); term.spans.len()];
+        let mut of_slice: Vec<Vec<usize>> = vec![Vec::new(); term.slices.len()];
         for (number, segment) in segments.iter().enumerate() {
-            of_span[segment.span as usize].push(number);
+            of_slice[segment.slice as usize].push(number);
         }
-        for (span, numbers) in of_span.iter().enumerate() {
+        for (slice, numbers) in of_slice.iter().enumerate() {
             while self.total < demand {
-                let room = t.min(self.most(span)) - self.span[span];
+                let room = t.min(self.most(slice)) - self.slice[slice];
                 let value = |number: usize| term.items[segments[number].item as usize].value;
                 let mut best: Option<(i64, usize, usize)> = None;
                 for &from in numbers.iter().filter(|&&n| self.taken[n] > 0) {
@@ -175,10 +175,10 @@ impl Fill<'_, '_> {
             if segment.slope < 0.0 {
                 continue;
             }
-            let top = if term.buffered { self.span.iter().copied().max().unwrap_or(0) } else { 0 };
+            let top = if term.buffered { self.slice.iter().copied().max().unwrap_or(0) } else { 0 };
             let mut spare = self.total - term.capacity - top;
             if !term.affinity.is_empty() {
-                let datacenter = term.spans[segment.span as usize].datacenter as usize;
+                let datacenter = term.slices[segment.slice as usize].datacenter as usize;
                 spare = spare.min(self.datacenter[datacenter] - term.affinity[datacenter].low);
             }
             if spare >= value {

@@ -8,20 +8,20 @@ use std::sync::Arc;
 /// What does not depend on prices: the sums of whole servers each MSB can show.
 #[derive(Clone, Debug)]
 pub struct Geometry {
-    /// Attainable RRU of each span, ascending from zero, up to `reach`; empty: too many to list.
+    /// Attainable RRU of each slice, ascending from zero, up to `reach`; empty: too many to list.
     sums: Vec<Arc<Vec<i64>>>,
-    /// Union of all spans' sums: the candidates for `t` up to `reach`; empty: too many.
+    /// Union of all slices' sums: the candidates for `t` up to `reach`; empty: too many.
     pub(super) candidates: Vec<i64>,
     /// Greatest common divisor of the values.
     pub(super) divisor: i64,
     /// Whether its servers have several values.
     pub(super) mixed: bool,
-    /// The largest RRU any span can show.
+    /// The largest RRU any slice can show.
     pub(super) largest: i64,
 }
 
 impl Geometry {
-    /// The largest RRU any span can show.
+    /// The largest RRU any slice can show.
     pub fn largest(&self) -> i64 {
         self.largest
     }
@@ -31,22 +31,22 @@ impl Geometry {
         let divisor = term.items.iter().fold(0, |divisor, item| gcd(divisor, item.value));
         let top_value = term.items.iter().map(|item| item.value).max().unwrap_or(0);
         let mixed = term.items.iter().any(|item| item.value != top_value);
-        let others = i64::try_from(term.spans.len().saturating_sub(1).max(1)).unwrap_or(1);
+        let others = i64::try_from(term.slices.len().saturating_sub(1).max(1)).unwrap_or(1);
         let reach = 3 * (term.capacity / others) + 3 * top_value;
         let mut known: BTreeMap<Vec<(i64, i64)>, Arc<Vec<i64>>> = BTreeMap::new();
         let mut sums = Vec::new();
         let mut candidates = vec![0];
         let mut listed = term.buffered;
         let mut largest = 0;
-        for span in &term.spans {
+        for slice in &term.slices {
             let mut kinds: BTreeMap<i64, i64> = BTreeMap::new();
             let mut whole = 0;
-            for item in &term.items[span.items.clone()] {
+            for item in &term.items[slice.items.clone()] {
                 let size = i64::from(model.pools[item.pool as usize].size);
                 *kinds.entry(item.value).or_default() += size;
                 whole += item.value * size;
             }
-            let most = span.hard_max();
+            let most = slice.hard_max();
             largest = largest.max(whole.min(most));
             let key: Vec<(i64, i64)> =
                 kinds.into_iter().map(|(value, count)| (value, count.min(reach / value))).collect();
@@ -70,8 +70,8 @@ impl Geometry {
     }
 
     /// The nearest attainable sums at or below and at or above `limit`.
-    pub(super) fn around(&self, span: usize, limit: i64) -> (i64, i64) {
-        let sums = &self.sums[span];
+    pub(super) fn around(&self, slice: usize, limit: i64) -> (i64, i64) {
+        let sums = &self.sums[slice];
         let position = sums.partition_point(|&sum| sum < limit);
         match (sums.get(position), position.checked_sub(1)) {
             (Some(&above), _) if above == limit => (limit, limit),
@@ -83,9 +83,9 @@ impl Geometry {
         }
     }
 
-    /// The largest RRU a span can show without exceeding `t`: exact where the sums are listed.
-    pub(super) fn cap(&self, span: usize, t: i64) -> i64 {
-        let sums = &self.sums[span];
+    /// The largest RRU a slice can show without exceeding `t`: exact where the sums are listed.
+    pub(super) fn cap(&self, slice: usize, t: i64) -> i64 {
+        let sums = &self.sums[slice];
         match sums.last() {
             Some(&last) if t <= last => sums[sums.partition_point(|&sum| sum <= t) - 1],
             _ => t / self.divisor * self.divisor,

@@ -14,7 +14,7 @@ use crate::params::PARAMS;
 
 /// The sums of an MSB worth looking at.
 struct Choices {
-    span: usize,
+    slice: usize,
     /// Units more than the least sum, and the price above it; falling.
     more: Vec<(i64, f64)>,
 }
@@ -23,7 +23,7 @@ struct Choices {
 pub(super) struct Combination {
     /// No whole-server assignment with this largest share costs less.
     pub bound: f64,
-    /// The units of each span there; none if the bound is that of what was not looked at.
+    /// The units of each slice there; none if the bound is that of what was not looked at.
     pub sums: Option<Vec<i64>>,
 }
 
@@ -36,13 +36,13 @@ impl ShareWindow<'_> {
         let mut missing = self.demand + share;
         let mut least = Vec::with_capacity(self.sum_costs.lines.len());
         let mut choices = Vec::new();
-        for span in 0..self.sum_costs.lines.len() {
-            let (value, z) = self.least(span, mu, share);
+        for slice in 0..self.sum_costs.lines.len() {
+            let (value, z) = self.least(slice, mu, share);
             base += value;
             missing -= z;
             least.push(z);
             let cap = if self.shares.is_some() { share } else { i64::MAX };
-            let (low, high) = self.sum_costs.near(span, mu, value + slack, z, cap);
+            let (low, high) = self.sum_costs.near(slice, mu, value + slack, z, cap);
             if high - low > PARAMS.whole_servers.max_sums {
                 slack = 0.0;
             }
@@ -50,7 +50,7 @@ impl ShareWindow<'_> {
                 continue;
             }
             let mut row = vec![0.0; usize::try_from(high - low + 1).expect("ordered")];
-            self.sum_costs.row(span, low, &mut row);
+            self.sum_costs.row(slice, low, &mut row);
             let mut cheapest = f64::INFINITY;
             let mut more = Vec::new();
             // A sum that costs no less than a larger one is of no use.
@@ -66,7 +66,7 @@ impl ShareWindow<'_> {
                 }
             }
             if more.len() > 1 || more.first().is_some_and(|more| more.0 != 0) {
-                choices.push(Choices { span, more });
+                choices.push(Choices { slice, more });
             }
         }
         let floor = base + self.demand_cost(mu, share).0;
@@ -80,7 +80,7 @@ impl ShareWindow<'_> {
             let start = same.map(|more| more.0).min_by_key(|more| (missing - more).abs());
             let start = start.unwrap_or(0);
             choices.more.iter_mut().for_each(|more| more.0 -= start);
-            least[choices.span] += start;
+            least[choices.slice] += start;
             missing -= start;
         }
         // Nothing is missing and nothing too much: no combination is better.
@@ -109,7 +109,7 @@ impl ShareWindow<'_> {
         Combination { bound: if sums.is_some() { best.0 } else { floor + stages.dropped }, sums }
     }
 
-    /// Adds up the choices of all spans. Totals that cannot become what is missing, or must exceed
+    /// Adds up the choices of all slices. Totals that cannot become what is missing, or must exceed
     /// it by more than `slack` is worth, are left out.
     fn stages(&self, choices: &[Choices], mu: f64, missing: i64, slack: f64) -> Stages {
         #[expect(clippy::cast_possible_truncation, reason = "a small number or clipped")]
@@ -197,7 +197,7 @@ impl Totals {
     }
 }
 
-/// The totals after each span.
+/// The totals after each slice.
 struct Stages {
     layers: Vec<Totals>,
     /// What was not looked at costs at least so much.
@@ -205,7 +205,7 @@ struct Stages {
 }
 
 impl Stages {
-    /// Notes the sum each span has on the way to a total.
+    /// Notes the sum each slice has on the way to a total.
     fn backtrack(&self, choices: &[Choices], total: i64, sums: &mut [i64]) {
         let mut total = total;
         for (choices, pair) in choices.iter().zip(self.layers.windows(2)).rev() {
@@ -219,7 +219,7 @@ impl Stages {
                 .iter()
                 .find(|&&(more, extra)| cost(&pair[0], total - more) + extra <= reached);
             let &(more, _) = found.expect("some choice led there");
-            sums[choices.span] += more;
+            sums[choices.slice] += more;
             total -= more;
         }
     }
@@ -236,10 +236,10 @@ impl Choices {
 impl SumCosts {
     /// The sums around `z` up to `share` whose line, less `mu` per unit, is at most `limit`: others
     /// cost more.
-    fn near(&self, span: usize, mu: f64, limit: f64, z: i64, share: i64) -> (i64, i64) {
-        let line = &self.lines[span];
+    fn near(&self, slice: usize, mu: f64, limit: f64, z: i64, share: i64) -> (i64, i64) {
+        let line = &self.lines[slice];
         let top = share.min(line.end);
-        let is_near = |z: i64| self.at(span, z) - mu * z as f64 <= limit;
+        let is_near = |z: i64| self.at(slice, z) - mu * z as f64 <= limit;
         // The line is convex and lowest near `z`, so both ends are found by halving.
         let (mut low, mut high) = (z.min(top), z.min(top));
         let (mut far, mut beyond) = (-1, top + 1);
@@ -254,9 +254,9 @@ impl SumCosts {
         (low, high)
     }
 
-    /// The line of a span at a sum, surcharge included.
-    fn at(&self, span: usize, z: i64) -> f64 {
-        let runs = &self.lines[span].runs;
+    /// The line of a slice at a sum, surcharge included.
+    fn at(&self, slice: usize, z: i64) -> f64 {
+        let runs = &self.lines[slice].runs;
         match runs[..runs.partition_point(|run| run.start <= z)].last() {
             Some(run) => run.cost + run.slope * (z - run.start) as f64 + self.surcharge(z),
             None => 0.0,

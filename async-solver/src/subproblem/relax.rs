@@ -11,7 +11,7 @@ impl Priced<'_> {
     pub(super) fn relax(&self, low: i64, cap: i64, mut usage: Option<&mut [f64]>) -> Option<f64> {
         let term = self.term;
         let mut room: Vec<f64> =
-            (0..term.spans.len()).map(|span| rru(self.geometry.cap(span, cap))).collect();
+            (0..term.slices.len()).map(|slice| rru(self.geometry.cap(slice, cap))).collect();
         let mut cost = 0.0;
         let shaped;
         let stretches = if term.affinity.is_empty() {
@@ -30,7 +30,7 @@ impl Priced<'_> {
         let least = rru(demand - term.short_max);
         let mut total = 0.0;
         for stretch in stretches {
-            let mut take = stretch.length.min(room[stretch.span as usize]);
+            let mut take = stretch.length.min(room[stretch.slice as usize]);
             if take <= 0.0 {
                 continue;
             }
@@ -49,7 +49,7 @@ impl Priced<'_> {
                 }
                 take = take.min(wanted);
             }
-            room[stretch.span as usize] -= take;
+            room[stretch.slice as usize] -= take;
             total += take;
             cost += take * stretch.slope;
             if let Some(usage) = usage.as_deref_mut() {
@@ -75,12 +75,12 @@ impl Priced<'_> {
         let mut filled = vec![0.0; term.affinity.len()];
         let mut shaped = Vec::with_capacity(self.stretches.len() + 8);
         for stretch in &self.stretches {
-            let span = &term.spans[stretch.span as usize];
-            let datacenter = span.datacenter as usize;
+            let slice = &term.slices[stretch.slice as usize];
+            let datacenter = slice.datacenter as usize;
             let range = &term.affinity[datacenter];
             let high = range.high.saturating_add(if range.with_buffer { cap } else { 0 });
-            let mut length = stretch.length.min(room[stretch.span as usize]);
-            room[stretch.span as usize] -= length;
+            let mut length = stretch.length.min(room[stretch.slice as usize]);
+            room[stretch.slice as usize] -= length;
             for (end, shift) in
                 [(rru(range.low), -range.price), (rru(high), 0.0), (f64::INFINITY, range.price)]
             {
@@ -103,8 +103,8 @@ impl Priced<'_> {
     /// where asked. Without affinity only.
     pub(super) fn linear(&self, t: f64, mut usage: Option<&mut [f64]>) -> Linear {
         let term = self.term;
-        let mut room = vec![t; term.spans.len()];
-        let mut cut = vec![f64::INFINITY; term.spans.len()];
+        let mut room = vec![t; term.slices.len()];
+        let mut cut = vec![f64::INFINITY; term.slices.len()];
         let demand = rru(term.capacity) + t;
         let mut total = 0.0;
         let mut cost = 0.0;
@@ -118,17 +118,17 @@ impl Priced<'_> {
             if stretch.slope >= term.short_price || (stretch.slope >= 0.0 && total >= demand) {
                 break;
             }
-            let span = stretch.span as usize;
-            let mut take = stretch.length.min(room[span]);
+            let slice = stretch.slice as usize;
+            let mut take = stretch.length.min(room[slice]);
             if stretch.slope >= 0.0 && take >= demand - total {
                 take = demand - total;
                 marginal = stretch.slope;
                 is_met = true;
             }
-            if take < stretch.length && take >= room[span] {
-                cut[span] = cut[span].min(stretch.slope);
+            if take < stretch.length && take >= room[slice] {
+                cut[slice] = cut[slice].min(stretch.slope);
             }
-            room[span] -= take;
+            room[slice] -= take;
             total += take;
             cost += take * stretch.slope;
             if take > 0.0 {
@@ -277,8 +277,8 @@ impl Priced<'_> {
                 taken
             })
             .collect();
-        // RRU taken and there at the slope looked at, by span.
-        let mut sums = vec![(0.0, 0.0); self.term.spans.len()];
+        // RRU taken and there at the slope looked at, by slice.
+        let mut sums = vec![(0.0, 0.0); self.term.slices.len()];
         let mut from = 0;
         for alike in self.segments.chunk_by(|a, b| a.slope.total_cmp(&b.slope).is_eq()) {
             let taken = &taken[from..from + alike.len()];
@@ -287,16 +287,16 @@ impl Priced<'_> {
                 continue;
             }
             for (segment, taken) in alike.iter().zip(taken) {
-                let sum = &mut sums[segment.span as usize];
+                let sum = &mut sums[segment.slice as usize];
                 sum.0 += taken * value(segment.item);
                 sum.1 += f64::from(segment.count) * value(segment.item);
             }
             for (segment, taken) in alike.iter().zip(taken) {
-                let (all, there) = sums[segment.span as usize];
+                let (all, there) = sums[segment.slice as usize];
                 usage[segment.item as usize] += f64::from(segment.count) * all / there - taken;
             }
             for segment in alike {
-                sums[segment.span as usize] = (0.0, 0.0);
+                sums[segment.slice as usize] = (0.0, 0.0);
             }
         }
     }

@@ -5,10 +5,10 @@ use super::lines::Line;
 use super::sum_costs::SumCosts;
 
 impl SumCosts {
-    /// Adds the cheapest servers of a span that show a sum to the counts of items; `None` if no
+    /// Adds the cheapest servers of a slice that show a sum to the counts of items; `None` if no
     /// exchanges that are listed lead there.
-    pub fn take(&self, span: usize, sum: i64, counts: &mut [u32]) -> Option<()> {
-        let line = &self.lines[span];
+    pub fn take(&self, slice: usize, sum: i64, counts: &mut [u32]) -> Option<()> {
+        let line = &self.lines[slice];
         if sum == 0 {
             return Some(());
         }
@@ -20,7 +20,7 @@ impl SumCosts {
         if above % run.value == 0 && above <= run.value * run.count {
             more.push((run.value, above / run.value));
         } else {
-            let relaxation = self.group_relaxation(span, position)?;
+            let relaxation = self.group_relaxation(slice, position)?;
             let (count, cost) = relaxation
                 .bases(run, above)
                 .min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)))?;

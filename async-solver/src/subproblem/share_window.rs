@@ -54,11 +54,11 @@ impl<'p> ShareWindow<'p> {
         let last_unit =
             if term.short_max >= short { term.short_price * rru(short) } else { f64::INFINITY };
         let from = shares.map_or(i64::MAX, |(low, _)| (low - sum_costs.value_max).max(0));
-        let spans = 0..sum_costs.lines.len();
-        let rows = spans.clone().map(|span| {
+        let slices = 0..sum_costs.lines.len();
+        let rows = slices.clone().map(|slice| {
             let Some((_, high)) = shares else { return Vec::new() };
             let mut row = vec![0.0; usize::try_from(high - from + 1).expect("ordered")];
-            sum_costs.row(span, from, &mut row);
+            sum_costs.row(slice, from, &mut row);
             row
         });
         let mut limit_from = 0;
@@ -70,10 +70,10 @@ impl<'p> ShareWindow<'p> {
             limit_from = (limit - sum_costs.value_max).max(0);
             let length = usize::try_from(limit + sum_costs.value_max + 2 - limit_from);
             let length = length.expect("ordered");
-            spans
-                .map(|span| {
+            slices
+                .map(|slice| {
                     let mut row = vec![0.0; length];
-                    sum_costs.row(span, limit_from, &mut row);
+                    sum_costs.row(slice, limit_from, &mut row);
                     Some(row)
                 })
                 .collect()
@@ -95,13 +95,13 @@ impl<'p> ShareWindow<'p> {
         }
     }
 
-    /// Least price less `mu` per unit among the sums of a span the row need not hold, and where.
-    pub fn below(&self, span: usize, mu: f64) -> (f64, i64) {
+    /// Least price less `mu` per unit among the sums of a slice the row need not hold, and where.
+    pub fn below(&self, slice: usize, mu: f64) -> (f64, i64) {
         let least = self.shares.map_or(i64::MAX, |(low, _)| low);
-        match self.sum_costs.peak(span, mu) {
+        match self.sum_costs.peak(slice, mu) {
             Peak::Between(z, cost) if z < least => (cost - mu * z as f64, z),
             Peak::Between(..) => (f64::INFINITY, 0),
-            Peak::Limit => match &self.at_limit[span] {
+            Peak::Limit => match &self.at_limit[slice] {
                 Some(row) => lowest(row, self.limit_from, mu),
                 None => (f64::INFINITY, 0),
             },
@@ -126,8 +126,8 @@ impl<'p> ShareWindow<'p> {
                 .take(bounds.len())
                 .map(|share| self.tau * share as f64 + self.demand_cost(mu, share).0),
         );
-        for (span, row) in self.rows.iter().enumerate() {
-            let mut least = self.below(span, mu).0;
+        for (slice, row) in self.rows.iter().enumerate() {
+            let mut least = self.below(slice, mu).0;
             let lead = row.len().saturating_sub(sums.len());
             let mut worth = mu * self.from as f64;
             for price in &row[..lead] {
@@ -162,18 +162,18 @@ impl<'p> ShareWindow<'p> {
     pub fn tangent(&self, mu: f64, share: i64) -> (f64, i64) {
         let (cost, mut missing) = self.demand_cost(mu, share);
         let mut value = self.tau * share as f64 + cost;
-        for span in 0..self.rows.len() {
-            let (least, z) = self.least(span, mu, share);
+        for slice in 0..self.rows.len() {
+            let (least, z) = self.least(slice, mu, share);
             value += least;
             missing -= z;
         }
         (value, missing)
     }
 
-    /// Least price less `mu` per unit of a span's sums up to a share, and where.
-    pub fn least(&self, span: usize, mu: f64, share: i64) -> (f64, i64) {
-        let below = self.below(span, mu);
-        let row = &self.rows[span];
+    /// Least price less `mu` per unit of a slice's sums up to a share, and where.
+    pub fn least(&self, slice: usize, mu: f64, share: i64) -> (f64, i64) {
+        let below = self.below(slice, mu);
+        let row = &self.rows[slice];
         if row.is_empty() {
             return below;
         }

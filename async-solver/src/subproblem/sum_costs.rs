@@ -40,9 +40,9 @@ impl SumCosts {
         let (term, divisor) = (priced.term, priced.geometry.divisor);
         let unit = rru(divisor);
         let mut lines: Vec<Line> =
-            (term.spans.iter()).map(|_| Line { runs: Vec::new(), end: 0, cost: 0.0 }).collect();
+            (term.slices.iter()).map(|_| Line { runs: Vec::new(), end: 0, cost: 0.0 }).collect();
         for segment in &priced.segments {
-            lines[segment.span as usize].runs.push(Run {
+            lines[segment.slice as usize].runs.push(Run {
                 slope: segment.slope * unit,
                 value: term.items[segment.item as usize].value / divisor,
                 count: i64::from(segment.count),
@@ -85,9 +85,9 @@ impl SumCosts {
         if over > 0.0 { self.beta * over } else { 0.0 }
     }
 
-    /// Where the line of a span, surcharge included, less `price` per unit is least.
-    pub fn peak(&self, span: usize, price: f64) -> Peak {
-        let line = &self.lines[span];
+    /// Where the line of a slice, surcharge included, less `price` per unit is least.
+    pub fn peak(&self, slice: usize, price: f64) -> Peak {
+        let line = &self.lines[slice];
         for run in &line.runs {
             let start = run.start as f64;
             let surcharge = if start >= self.limit { self.beta } else { 0.0 };
@@ -103,9 +103,9 @@ impl SumCosts {
     }
 
     /// Lower bounds on the price of each sum from `from` on, infinite where no servers are left.
-    pub fn row(&self, span: usize, from: i64, row: &mut [f64]) {
+    pub fn row(&self, slice: usize, from: i64, row: &mut [f64]) {
         row.fill(f64::INFINITY);
-        let line = &self.lines[span];
+        let line = &self.lines[slice];
         let last = from + i64::try_from(row.len()).expect("a short row") - 1;
         if line.runs.is_empty() && from <= 0 && last >= 0 {
             row[usize::try_from(-from).expect("not negative")] = 0.0;
@@ -118,7 +118,7 @@ impl SumCosts {
             let (low, high) = (run.start.max(from), end.min(last));
             let at = |z: i64| usize::try_from(z - from).expect("in the row");
             let part = &mut row[at(low)..=at(high)];
-            match self.group_relaxation(span, position) {
+            match self.group_relaxation(slice, position) {
                 Some(relaxation) => relaxation.gaps(run, low - run.start, part),
                 None if self.purpose == Purpose::Bound => part.fill(0.0),
                 None => {
@@ -137,9 +137,9 @@ impl SumCosts {
     }
 
     /// Costs above the line of a run; `None` where the line itself is the bound.
-    pub fn group_relaxation(&self, span: usize, position: usize) -> Option<&GroupRelaxation> {
-        let line = &self.lines[span];
-        let cell = &self.relaxations[span][position];
+    pub fn group_relaxation(&self, slice: usize, position: usize) -> Option<&GroupRelaxation> {
+        let line = &self.lines[slice];
+        let cell = &self.relaxations[slice][position];
         let made = || {
             let worth = self.worth(&line.runs[position]);
             GroupRelaxation::new(line, position, worth, self.reach(), self.purpose)

@@ -1,7 +1,7 @@
 //! The bounds of one reservation against every whole-server assignment of it.
 
 use super::{Geometry, Priced};
-use crate::model::{AffinityRange, Item, Keeper, Model, Pool, Span, Term, rru};
+use crate::model::{AffinityRange, Item, Keeper, Model, MsbSlice, Pool, Term, rru};
 use crate::random::Random;
 use fleet::{MICRO, MsbIx, ReservationIx, Weights};
 
@@ -24,7 +24,7 @@ fn case(random: &mut Random) -> Case {
     let kinds = 2 + random.below(2);
     let mut pools = Vec::new();
     let mut items = Vec::new();
-    let mut spans = Vec::new();
+    let mut slices = Vec::new();
     let mut prices = Vec::new();
     // Few assignments enough to try them all.
     let mut combinations = 1;
@@ -49,7 +49,7 @@ fn case(random: &mut Random) -> Case {
         }
         if items.len() > first {
             let datacenter = u32::try_from(msb % 2).expect("small");
-            spans.push(Span {
+            slices.push(MsbSlice {
                 msb: MsbIx::new(msb),
                 datacenter,
                 most: i64::MAX,
@@ -77,11 +77,11 @@ fn case(random: &mut Random) -> Case {
         level: 0,
         weight: 1,
         items,
-        spans,
+        slices,
         affinity: Vec::new(),
-        worthless: Vec::new(),
+        ineligible_held: Vec::new(),
     };
-    if term.spans.len() > 1 && random.below(4) == 0 {
+    if term.slices.len() > 1 && random.below(4) == 0 {
         for _ in 0..2 {
             let low = part(share * random.unit() * 0.5);
             let high = low + part(share * (0.3 + random.unit()));
@@ -103,18 +103,19 @@ fn case(random: &mut Random) -> Case {
             (range.below_max, range.above_max) = (below, above);
         }
     }
-    if term.spans.len() > 1 && random.below(6) == 0 {
+    if term.slices.len() > 1 && random.below(6) == 0 {
         let most = part(share * (0.2 + 0.5 * random.unit()));
-        let held: Vec<i64> = (term.spans.iter())
-            .map(|span| {
-                span.items
+        let held: Vec<i64> = (term.slices.iter())
+            .map(|slice| {
+                slice
+                    .items
                     .clone()
                     .map(|i| term.items[i].value * i64::from(term.items[i].held()))
                     .sum()
             })
             .collect();
-        for (span, held) in term.spans.iter_mut().zip(held) {
-            (span.most, span.over_max) = (most, (held - most).max(0));
+        for (slice, held) in term.slices.iter_mut().zip(held) {
+            (slice.most, slice.over_max) = (most, (held - most).max(0));
         }
     }
     if random.below(3) == 0 {

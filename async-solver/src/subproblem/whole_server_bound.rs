@@ -170,11 +170,11 @@ impl ShareWindow<'_> {
         Whole { value: self.lowest_bound(bounds).0, counts }
     }
 
-    /// The servers of each item that show the sums of the spans.
+    /// The servers of each item that show the sums of the slices.
     fn servers(&self, sums: &[i64]) -> Option<Vec<u32>> {
         let mut counts = vec![0; self.sum_costs.items];
-        for (span, &sum) in sums.iter().enumerate() {
-            self.sum_costs.take(span, sum, &mut counts)?;
+        for (slice, &sum) in sums.iter().enumerate() {
+            self.sum_costs.take(slice, sum, &mut counts)?;
         }
         Some(counts)
     }

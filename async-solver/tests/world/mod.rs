@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
 use async_solver::backend::InProcess;
-use async_solver::{Backend, Control, SolveOutcome, SolverConfig, Warm, solve};
+use async_solver::{Backend, SolveEnv, SolveOutcome, SolverConfig, Warm, solve};
 use fleet::{
     AffinityRow, AllowedDatacenterRow, RegionSnapshot, ReservationRow, ServerRow, SnapshotParts,
     Weights,
@@ -42,16 +42,16 @@ pub fn solved_from(
     backend: &(dyn Backend + Sync),
     warm: Option<&Warm>,
 ) -> SolveOutcome {
-    let control = Control {
+    let env = SolveEnv {
         elapsed: &|| Duration::ZERO,
         deadline: None,
         interrupted: &|| false,
         progress: &|_| (),
-        incumbent: &|_| (),
+        on_incumbent: &|_| (),
         backend,
         warm,
     };
-    solve(snapshot, config, &control)
+    solve(snapshot, config, &env)
 }
 
 /// Runs a test over worlds that come again on every machine; a failure is shrunk and printed.

@@ -6,7 +6,7 @@
 //! that is kept without which a reservation would be worse off than today, so that a plan that is
 //! carried out touches little. In the end all of it is audited against the region as it was.
 
-use crate::whatif::{Answer, Question, answer};
+use crate::quote::{Answer, Question, answer};
 use fleet::audit::{AuditReport, audit};
 use fleet::{
     CapacityRequest, PendingMove, RegionSnapshot, RequestError, ReservationIx, ReservationName,
@@ -73,18 +73,18 @@ pub fn answer_all(
         let step = Question { snapshot: &region, ..*question };
         let mut found = answer(&step, &requests[number])
             .map_err(|source| RequestsError::Request { number, source })?;
-        let after = least(&found);
+        let after = minimal_targets(&found);
         // What happens anyway and is kept is done with this plan: it says so.
         let said: BTreeSet<ServerIx> = found.plan.moves.iter().map(|of| of.server).collect();
         let kept = after.diff(&found.region).filter(|of| !said.contains(&of.server));
         found.plan.moves.extend(kept);
         found.plan.moves.sort_by_key(|of| of.server);
         region = found.region.clone();
-        go_on(&mut region, &after);
+        mark_pending(&mut region, &after);
         answers.insert(number, found);
     }
     let after = Targets::unchanged(&region);
-    bind_as(&mut region, question.snapshot);
+    restore_bindings(&mut region, question.snapshot);
     let audit = audit(&region, &after);
     Ok(Answers { answers: answers.into_values().collect(), region, after, audit })
 }
@@ -125,7 +125,7 @@ fn order(snapshot: &RegionSnapshot, requests: &[CapacityRequest]) -> Vec<usize> 
 ///
 /// A reservation that loses a server by the plan depends on what it gains anyway: that is kept whole, and
 /// so on for the reservations it is taken from. If the audit still finds one worse off, all of it is kept.
-fn least(answer: &Answer) -> Targets {
+fn minimal_targets(answer: &Answer) -> Targets {
     let (region, plan) = (&answer.region, &answer.plan);
     let today = Targets::unchanged(region);
     let (today, before, after) = (today.holders(), plan.before.holders(), plan.after.holders());
@@ -153,8 +153,8 @@ fn least(answer: &Answer) -> Targets {
     if audit(region, &few).is_clean() { few } else { plan.after.clone() }
 }
 
-/// What is decided is under way.
-fn go_on(region: &mut RegionSnapshot, after: &Targets) {
+/// Marks the moves to these targets as under way.
+fn mark_pending(region: &mut RegionSnapshot, after: &Targets) {
     for (server, &target) in region.servers.iter_mut().zip(after.holders()) {
         if server.holder() != target {
             server.pending = Some(PendingMove { target });
@@ -162,8 +162,8 @@ fn go_on(region: &mut RegionSnapshot, after: &Targets) {
     }
 }
 
-/// Moves under way as they were.
-fn bind_as(region: &mut RegionSnapshot, was: &RegionSnapshot) {
+/// Restores the moves under way of the original region.
+fn restore_bindings(region: &mut RegionSnapshot, was: &RegionSnapshot) {
     let ix = |of: ReservationIx| {
         let found = region.reservation(&was.reservations[of.ix()].id);
         found.expect("requests take no reservation out of a region")

@@ -9,8 +9,8 @@ use fleet::Targets;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The world around a solve.
-pub struct Control<'a> {
+/// The environment of a solve.
+pub struct SolveEnv<'a> {
     /// Time since the solve began.
     pub elapsed: &'a (dyn Fn() -> Duration + Sync),
     /// When the solve must have returned, on the same clock. The solver leaves itself a margin.
@@ -19,15 +19,15 @@ pub struct Control<'a> {
     pub interrupted: &'a (dyn Fn() -> bool + Sync),
     /// Told of each step, each new incumbent and each better bound.
     pub progress: &'a (dyn Fn(&Progress) + Sync),
-    /// Handed each better assignment as it is found, so that it can be kept outside.
-    pub incumbent: &'a (dyn Fn(&Targets) + Sync),
+    /// Called with each better assignment, so that the caller can keep it.
+    pub on_incumbent: &'a (dyn Fn(&Targets) + Sync),
     /// Where HiGHS runs.
     pub backend: &'a (dyn Backend + Sync),
     /// What the last solve left.
     pub warm: Option<&'a Warm>,
 }
 
-impl Control<'_> {
+impl SolveEnv<'_> {
     /// Whether it is time to stop, with `reserve` still needed afterwards.
     pub fn must_stop(&self, reserve: Duration) -> bool {
         (self.interrupted)() || self.deadline.is_some_and(|end| (self.elapsed)() + reserve >= end)
