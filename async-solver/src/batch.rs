@@ -28,21 +28,21 @@ pub struct Answers {
     pub audit: AuditReport,
 }
 
-/// Why several requests cannot be answered.
+/// Requests that cannot be planned together.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RequestsError {
-    /// One of them makes no sense for the region.
+    /// A request is invalid for the region.
     #[error("{source}")]
     Request {
-        /// Which, counted from zero.
+        /// Index of the request, from zero.
         number: usize,
-        /// Why.
+        /// The reason.
         source: RequestError,
     },
-    /// Two are about the same reservation.
+    /// Two requests name one reservation.
     #[error("reservation_id: there is another request for {reservation:?}")]
     Twice {
-        /// The second of them, counted from zero.
+        /// Index of the second, from zero.
         number: usize,
         /// The reservation.
         reservation: ReservationName,
