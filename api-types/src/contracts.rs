@@ -60,6 +60,10 @@ pub struct Contract {
 pub struct Contracts {
     /// The contracts.
     pub contracts: Vec<Contract>,
+    /// Null: this is the last page.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub next_page_token: Option<String>,
 }
 
 /// A churn contract that was removed.

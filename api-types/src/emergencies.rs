@@ -73,6 +73,10 @@ pub struct EmergencyGrant {
 pub struct Emergencies {
     /// The emergencies.
     pub emergencies: Vec<Emergency>,
+    /// Null: this is the last page.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub next_page_token: Option<String>,
 }
 
 /// An ended emergency.

@@ -70,6 +70,10 @@ pub struct Replacements {
     pub counts: BTreeMap<String, i64>,
     /// Times of all replacements.
     pub seconds: ReplacementSeconds,
+    /// Null: this is the last page.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub next_page_token: Option<String>,
 }
 
 /// An MSB that is or was lost.
@@ -98,6 +102,10 @@ pub struct LostMsb {
 pub struct Outages {
     /// The outages.
     pub outages: Vec<LostMsb>,
+    /// Null: this is the last page.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub next_page_token: Option<String>,
 }
 
 /// Servers that an elastic reservation borrows.
@@ -122,4 +130,8 @@ pub struct Borrowed {
 pub struct Loans {
     /// By borrower, owner, MSB and hardware type.
     pub loans: Vec<Borrowed>,
+    /// Null: this is the last page.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub next_page_token: Option<String>,
 }

@@ -8,7 +8,7 @@
 //! | [`contracts`] | churn contracts and their use |
 //! | [`quotas`] | limits of owners |
 //! | [`region`] | settings, hardware types, elastic reservations, RRU profiles |
-//! | [`inventory`] | racked, moved and decommissioned servers |
+//! | [`inventory`] | the servers, racks and MSBs of the region; racked, moved and decommissioned servers |
 //! | [`servers`] | a server, events, the audit trail |
 //! | [`failures`] | replacements, lost MSBs, loans |
 //! | [`emergencies`] | capacity granted at once |

@@ -67,6 +67,8 @@ pub struct MaintenanceWindow {
     pub requested_at: DateTime<Utc>,
     /// Its state.
     pub state: String,
+    /// Whether it is planned or under way.
+    pub open: bool,
     /// When it reached that state.
     pub state_at: DateTime<Utc>,
     /// Why it is paused, or was cancelled or ended early.
@@ -113,6 +115,10 @@ pub struct MaintenanceRecall {
 pub struct MaintenanceWindows {
     /// Open windows first.
     pub windows: Vec<MaintenanceWindow>,
+    /// Null: this is the last page.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub next_page_token: Option<String>,
 }
 
 /// Windows of a plan.

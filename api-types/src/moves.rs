@@ -111,6 +111,10 @@ pub struct MovesUnderWay {
     pub moves: Vec<MoveUnderWay>,
     /// Other objects that are stuck.
     pub also_stuck: Vec<StuckThing>,
+    /// Null: this is the last page.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub next_page_token: Option<String>,
 }
 
 /// The mover that executes moves, and whether any may begin.
@@ -215,6 +219,10 @@ pub struct StopAsked {
 pub struct StuckThings {
     /// The objects.
     pub stuck: Vec<StuckThing>,
+    /// Null: this is the last page.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub next_page_token: Option<String>,
 }
 
 /// Progress of a change of the host profile.

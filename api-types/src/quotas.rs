@@ -46,6 +46,10 @@ pub struct Quota {
 pub struct Quotas {
     /// The quotas.
     pub quotas: Vec<Quota>,
+    /// Null: this is the last page.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub next_page_token: Option<String>,
 }
 
 /// Limits of an owner, to set.

@@ -67,6 +67,10 @@ pub struct HardwareType {
 pub struct HardwareTypes {
     /// The types.
     pub hardware_types: Vec<HardwareType>,
+    /// Null: this is the last page.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub next_page_token: Option<String>,
 }
 
 /// Hardware types to add.
@@ -171,6 +175,10 @@ pub struct ElasticReservation {
 pub struct ElasticReservations {
     /// The reservations.
     pub elastic_reservations: Vec<ElasticReservation>,
+    /// Null: this is the last page.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub next_page_token: Option<String>,
 }
 
 /// An ended elastic reservation.
@@ -203,6 +211,10 @@ pub struct RruProfile {
 pub struct RruProfiles {
     /// The profiles.
     pub profiles: Vec<RruProfile>,
+    /// Null: this is the last page.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub next_page_token: Option<String>,
 }
 
 /// Values of an RRU profile.

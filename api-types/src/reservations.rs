@@ -281,6 +281,10 @@ pub struct RegionCertificate {
     pub of: usize,
     /// Sorted by name.
     pub reservations: Vec<ReservationSurvives>,
+    /// Null: this is the last page.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub next_page_token: Option<String>,
 }
 
 // Names are shared with the store: a page has many thousands of them.

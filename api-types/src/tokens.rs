@@ -64,6 +64,10 @@ pub struct TokenOf {
 pub struct Tokens {
     /// The tokens.
     pub tokens: Vec<TokenOf>,
+    /// Null: this is the last page.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub next_page_token: Option<String>,
 }
 
 /// A token that was created.

@@ -251,7 +251,7 @@ impl Broker {
         rows.fetch_all(&self.pool).await.doing("listing unavailability events")
     }
 
-    /// A page of the audit trail, newest first; at most 1,000 entries.
+    /// A page of the audit trail, newest first; at most 1,001 entries: a page, and whether there is another.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -262,7 +262,7 @@ impl Broker {
             .bind(&asked.subject)
             .bind(&asked.actor)
             .bind(asked.action.map(Action::as_str))
-            .bind(i64::from(limit).min(ENTRIES_MAX))
+            .bind(i64::from(limit).min(ENTRIES_MAX + 1))
             .try_map(|row: PgRow| entry(&row));
         rows.fetch_all(&self.pool).await.doing("reading the audit trail")
     }

@@ -8,7 +8,7 @@
 //! | `limits`, `rate` | middleware in front of every route; rate limits |
 //! | `query`, `body` | strict reading of queries and bodies |
 //! | `field` | field errors, and the reader of objects that reports every one |
-//! | `page` | page tokens of lists |
+//! | `list`, `list_filter`, `page` | lists: filters, order, pages and their tokens |
 //! | `preconditions`, `idempotency` | `If-Match` and ETags; `Idempotency-Key` |
 //! | `schema` | parts of OpenAPI schemas |
 //! | `timeout` | timeouts |
@@ -19,6 +19,8 @@ pub(crate) mod body;
 pub(crate) mod field;
 pub(crate) mod idempotency;
 pub(crate) mod limits;
+pub(crate) mod list;
+pub(crate) mod list_filter;
 pub(crate) mod page;
 pub(crate) mod preconditions;
 pub(crate) mod problem;

@@ -71,12 +71,15 @@ async fn emergency_needs_its_role() {
     ] {
         assert_eq!(post(&place, "/ops/v1/emergencies", &body).await.0.as_u16(), status, "{body}");
     }
-    assert_eq!(place.get("/ops/v1/emergencies").await.1, json!({ "emergencies": [] }));
+    assert_eq!(
+        place.get("/ops/v1/emergencies").await.1,
+        json!({ "emergencies": [], "next_page_token": null })
+    );
     let replacements = place.get("/ops/v1/replacements").await.1;
     assert_eq!(
         (&replacements["replacements"], &replacements["counts"], &replacements["seconds"]["p99"]),
         (&json!([]), &json!({}), &Value::Null)
     );
-    assert_eq!(place.get("/ops/v1/outages").await.1, json!({ "outages": [] }));
-    assert_eq!(place.get("/ops/v1/loans").await.1, json!({ "loans": [] }));
+    assert_eq!(place.get("/ops/v1/outages").await.1, json!({ "outages": [], "next_page_token": null }));
+    assert_eq!(place.get("/ops/v1/loans").await.1, json!({ "loans": [], "next_page_token": null }));
 }

@@ -33,7 +33,10 @@ async fn maintenance_is_planned_listed_ended_and_cancelled() {
     assert_eq!((status.as_u16(), cancelled), (200, json!({ "cancelled": [id] })));
     let (status, again) = post(&place, &format!("{path}/cancel"), &json!({})).await;
     assert_eq!((status.as_u16(), &again["code"]), (409, &"over".into()));
-    assert_eq!(place.get("/ops/v1/maintenance").await.1, json!({ "windows": [] }));
+    assert_eq!(
+        place.get("/ops/v1/maintenance").await.1,
+        json!({ "windows": [], "next_page_token": null })
+    );
     let all = place.get("/ops/v1/maintenance?all=true&limit=1").await.1;
     assert_eq!(all["windows"][0]["reason"], "asked");
     // Work that has begun is ended.

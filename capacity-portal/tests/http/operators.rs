@@ -133,7 +133,7 @@ async fn moves_are_listed_filtered_and_stopped() {
     let switched = pages(&place, "/ops/v1/trail?subject=mover&actor=root", "entries").await;
     let actions: Vec<_> = switched.iter().filter_map(|entry| entry["action"].as_str()).collect();
     assert_eq!(actions, ["mover_resumed", "mover_stopped"], "once each, the youngest first");
-    assert_eq!(place.get("/ops/v1/stuck").await.1, json!({ "stuck": [] }));
+    assert_eq!(place.get("/ops/v1/stuck").await.1, json!({ "stuck": [], "next_page_token": null }));
 }
 
 #[tokio::test]
@@ -193,7 +193,10 @@ async fn solves_are_requested_and_their_files_read() {
         (&entries[0]["actor"], &entries[0]["action"], &entries[0]["detail"]),
         (&json!("root"), &json!("solve_requested"), &json!({ "cause": "demand" }))
     );
-    assert_eq!(place.get(&format!("{location}/files")).await.1, json!({ "files": [] }));
+    assert_eq!(
+        place.get(&format!("{location}/files")).await.1,
+        json!({ "files": [], "next_page_token": null })
+    );
     assert_eq!(place.get(&format!("{location}/report")).await.1["code"], "no_report");
     // A worker has it and ends it.
     let job = place.broker.claim("w", &[JobKind::Solve], Duration::from_secs(60)).await;

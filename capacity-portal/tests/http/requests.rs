@@ -389,7 +389,7 @@ async fn request_uses_current_values_of_a_profile() {
     assert_eq!((status.as_u16(), &problem["code"]), (404, &json!("unknown_profile")));
     let (_, listed) =
         place.ask((Method::GET, "/ops/v1/rru-profiles"), OWNER_A, &[], &Value::Null).await;
-    assert_eq!(listed, json!({ "profiles": [] }));
+    assert_eq!(listed, json!({ "profiles": [], "next_page_token": null }));
     assert_eq!(place.look(path).await["rru"], json!({ "type": 1.25 }));
 }
 

@@ -225,6 +225,26 @@ impl Client {
         self.ask(&Ask::get(path)).await
     }
 
+    /// Reads all pages of a list as one answer. `rows`: the member with the rows.
+    ///
+    /// # Errors
+    /// As for [`Client::ask`].
+    pub async fn get_all(&self, path: &str, rows: &str) -> Result<Answer> {
+        let mut all = self.get(path).await?;
+        let separator = if path.contains('?') { '&' } else { '?' };
+        while let Some(token) = all.body["next_page_token"].as_str().map(str::to_owned) {
+            let token = query("", &[("page_token", token)]);
+            let mut page = self.get(&format!("{path}{separator}{}", &token[1..])).await?;
+            if let (Some(all), Some(page)) =
+                (all.body[rows].as_array_mut(), page.body[rows].as_array_mut())
+            {
+                all.append(page);
+            }
+            all.body["next_page_token"] = page.body["next_page_token"].take();
+        }
+        Ok(all)
+    }
+
     async fn once(&self, ask: &Ask) -> Result<Answer, Failure> {
         let request = ask.request(&self.server, &self.base)?;
         // A request that may have been processed is retried only if it is idempotent.

@@ -1,31 +1,45 @@
 //! `/ops/v1/replacements`, `/ops/v1/outages` and `/ops/v1/loans`: decisions of the mover between two solves.
 
 use crate::http::auth::Caller;
-use crate::http::query::{self, StrictQuery};
+use crate::http::list::{ListKind, ListQuery, ListRequest, WHOLE};
+use crate::http::query;
 use crate::http::{Problem, Site, in_time, schema};
 use api_types::failures::{
     Borrowed, Loans, LostMsb, Outages, ReplacedWithin, Replacement, ReplacementSeconds,
     Replacements,
 };
-use axum::Json;
 use axum::extract::State;
+use axum::response::Response;
 use broker::{Outage, REPLACED_WITHIN, ReplacementRow, ReplacementState, State as _};
 use decisions::elastic::Loan;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
-/// Limit of rows in a response.
-const ROWS_MAX: u32 = 1_000;
+/// Most rows of history that are listed: the last ones.
+const ROWS_MAX: u32 = 100_000;
+
+const REPLACEMENTS: ListKind = ListKind {
+    rows: "replacements",
+    key: &["server", "event"],
+    order: "recorded_at desc",
+    page: WHOLE,
+};
+const OUTAGES: ListKind =
+    ListKind { rows: "outages", key: &["msb"], order: "began_at desc", page: WHOLE };
+const LOANS: ListKind = ListKind {
+    rows: "loans",
+    key: &["borrower", "owner", "msb", "hardware_type"],
+    order: "borrower",
+    page: WHOLE,
+};
 
 /// Filters of replacements.
-#[derive(Debug, Deserialize, IntoParams)]
+#[derive(Debug, Deserialize, Serialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ReplacementsAsked {
     #[param(schema_with = schema::state::<ReplacementState>)]
     state: Option<String>,
-    #[param(minimum = 1, maximum = 1_000)]
-    limit: Option<u32>,
 }
 
 /// Times of replacements, from the seconds in ascending order.
@@ -44,18 +58,18 @@ fn seconds(times: &[f64]) -> ReplacementSeconds {
 }
 
 /// Failed servers and their replacements, newest first
-#[utoipa::path(get, path = "/replacements", operation_id = "list_replacements", params(ReplacementsAsked),
-    responses((status = 200, description = "at most a thousand, and figures of all", body = Replacements)))]
+#[utoipa::path(get, path = "/replacements", operation_id = "list_replacements",
+    params(ReplacementsAsked, ListQuery),
+    responses((status = 200, description = "a page, and figures of all", body = Replacements)))]
 pub(super) async fn replacements(
     State(site): State<Site>,
     caller: Caller,
-    StrictQuery(which): StrictQuery<ReplacementsAsked>,
-) -> Result<Json<Replacements>, Problem> {
+    ListRequest { filters, list }: ListRequest<ReplacementsAsked>,
+) -> Result<Response, Problem> {
     caller.reads_region()?;
-    let limit = query::limit(which.limit, ROWS_MAX, ROWS_MAX)?;
     let states: Vec<ReplacementState> =
-        query::state_of(which.state.as_deref())?.into_iter().collect();
-    let rows = in_time(site.broker.replacements(&states, limit)).await?;
+        query::state_of(filters.state.as_deref())?.into_iter().collect();
+    let rows = in_time(site.broker.replacements(&states, ROWS_MAX)).await?;
     let (counts, times) = in_time(site.broker.replacement_times()).await?;
     let replacement = |of: ReplacementRow| Replacement {
         server: of.server.to_string(),
@@ -67,20 +81,24 @@ pub(super) async fn replacements(
         state_at: of.state_at,
         spare: of.spare.map(|name| name.to_string()),
     };
-    Ok(Json(Replacements {
-        replacements: rows.into_iter().map(replacement).collect(),
+    let page = list.page_of(REPLACEMENTS, &filters, rows.into_iter().map(replacement))?;
+    Ok(page.response(&Replacements {
+        replacements: Vec::new(),
         counts: counts.into_iter().collect(),
         seconds: seconds(&times),
+        next_page_token: None,
     }))
 }
 
 /// MSBs that are or were lost, newest first
 #[utoipa::path(get, path = "/outages", operation_id = "list_outages",
-    responses((status = 200, description = "the last thousand", body = Outages)))]
+    params(ListQuery),
+    responses((status = 200, description = "a page", body = Outages)))]
 pub(super) async fn outages(
     State(site): State<Site>,
     caller: Caller,
-) -> Result<Json<Outages>, Problem> {
+    ListRequest { filters, list }: ListRequest,
+) -> Result<Response, Problem> {
     caller.reads_region()?;
     let rows = in_time(site.broker.outages(false, ROWS_MAX)).await?;
     let outage = |of: Outage| LostMsb {
@@ -91,16 +109,19 @@ pub(super) async fn outages(
         servers: of.servers,
         lent: of.lent,
     };
-    Ok(Json(Outages { outages: rows.into_iter().map(outage).collect() }))
+    let page = list.page_of(OUTAGES, &filters, rows.into_iter().map(outage))?;
+    Ok(page.response(&Outages { outages: Vec::new(), next_page_token: None }))
 }
 
 /// Servers that elastic reservations borrow
 #[utoipa::path(get, path = "/loans", operation_id = "list_loans",
-    responses((status = 200, description = "all loans", body = Loans)))]
+    params(ListQuery),
+    responses((status = 200, description = "a page", body = Loans)))]
 pub(super) async fn loans(
     State(site): State<Site>,
     caller: Caller,
-) -> Result<Json<Loans>, Problem> {
+    ListRequest { filters, list }: ListRequest,
+) -> Result<Response, Problem> {
     caller.reads_region()?;
     let rows = in_time(site.broker.loans()).await?;
     let borrowed = |of: Loan| Borrowed {
@@ -110,5 +131,6 @@ pub(super) async fn loans(
         hardware_type: of.hardware_type.to_string(),
         servers: of.count,
     };
-    Ok(Json(Loans { loans: rows.into_iter().map(borrowed).collect() }))
+    let page = list.page_of(LOANS, &filters, rows.into_iter().map(borrowed))?;
+    Ok(page.response(&Loans { loans: Vec::new(), next_page_token: None }))
 }

@@ -1,18 +1,21 @@
 //! `GET /ops/v1/certificate`: capacity of every reservation after its worst MSB loss.
 
 use crate::http::auth::Caller;
-use crate::http::query::StrictQuery;
+use crate::http::list::{ListKind, ListQuery, ListRequest, WHOLE};
 use crate::http::{Problem, Site};
 use api_types::reservations::{RegionCertificate, ReservationSurvives};
-use axum::Json;
 use axum::extract::State;
+use axum::response::Response;
 use control::CachedRegion;
 use fleet::audit::Certified;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
+const RESERVATIONS: ListKind =
+    ListKind { rows: "reservations", key: &["reservation"], order: "reservation", page: WHOLE };
+
 /// Filters of the certificate.
-#[derive(Debug, Deserialize, IntoParams)]
+#[derive(Debug, Deserialize, Serialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct CertificateQuery {
@@ -44,25 +47,28 @@ fn survives(held: &CachedRegion, row: &Certified) -> ReservationSurvives {
 ///
 /// Computed by the audit, from owned servers less planned maintenance, again after every event.
 #[utoipa::path(get, path = "/certificate", operation_id = "region_certificate",
-    params(CertificateQuery),
-    responses((status = 200, description = "the certificate", body = RegionCertificate)))]
+    params(CertificateQuery, ListQuery),
+    responses((status = 200, description = "a page", body = RegionCertificate)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
-    StrictQuery(CertificateQuery { broken, owner }): StrictQuery<CertificateQuery>,
-) -> Result<Json<RegionCertificate>, Problem> {
+    ListRequest { filters, list }: ListRequest<CertificateQuery>,
+) -> Result<Response, Problem> {
     caller.reads_region()?;
     let held = site.cached_region().await?;
     let rows = &held.certificate.rows;
     let wanted = |row: &&Certified| {
-        broken.is_none_or(|broken| broken != row.holds())
-            && owner.as_deref().is_none_or(|owner| *row.owner == *owner)
+        filters.broken.is_none_or(|broken| broken != row.holds())
+            && filters.owner.as_deref().is_none_or(|owner| *row.owner == *owner)
     };
-    Ok(Json(RegionCertificate {
+    let listed = rows.iter().filter(wanted).map(|row| survives(&held, row));
+    let page = list.page_of(RESERVATIONS, &filters, listed)?;
+    Ok(page.response(&RegionCertificate {
         taken_at: held.snapshot.taken_at,
         seq: held.seq.0,
         broken: held.certificate.broken().count(),
         of: rows.len(),
-        reservations: rows.iter().filter(wanted).map(|row| survives(&held, row)).collect(),
+        reservations: Vec::new(),
+        next_page_token: None,
     }))
 }

@@ -4,6 +4,7 @@ use crate::api::quiet_time::quiet_time;
 use crate::http::auth::{Caller, Role};
 use crate::http::field::{self, FieldError};
 use crate::http::idempotency::{StoredResponse, once};
+use crate::http::list::{ListKind, ListQuery, ListRequest, WHOLE};
 use crate::http::preconditions::{etag, optional_if_match, stale};
 use crate::http::{Problem, Site, body, in_time};
 use api_types::contracts::{Contract, ContractAsked, ContractRemoved, Contracts};
@@ -22,6 +23,9 @@ pub(crate) const STATES: [&str; 3] = [OPEN, QUIET, USED_UP];
 const OPEN: &str = "open";
 const QUIET: &str = "quiet";
 const USED_UP: &str = "used_up";
+
+const CONTRACTS: ListKind =
+    ListKind { rows: "contracts", key: &["reservation"], order: "reservation", page: WHOLE };
 
 /// A churn contract and its current use, as it is sent.
 fn view(of: ContractUse) -> Contract {
@@ -103,14 +107,17 @@ fn read(body: ContractAsked) -> Result<broker::Contract, Problem> {
 
 /// Churn contracts and their current use
 #[utoipa::path(get, path = "/contracts", operation_id = "list_contracts",
-    responses((status = 200, description = "by reservation", body = Contracts)))]
+    params(ListQuery),
+    responses((status = 200, description = "a page", body = Contracts)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
-) -> Result<Json<Contracts>, Problem> {
+    ListRequest { filters, list }: ListRequest,
+) -> Result<Response, Problem> {
     caller.reads_region()?;
     let all = in_time(site.broker.contracts(None)).await?;
-    Ok(Json(Contracts { contracts: all.into_iter().map(view).collect() }))
+    let page = list.page_of(CONTRACTS, &filters, all.into_iter().map(view))?;
+    Ok(page.response(&Contracts { contracts: Vec::new(), next_page_token: None }))
 }
 
 fn path(reservation: &str) -> String {

@@ -1,6 +1,7 @@
 //! `/ops/v1/elastic-reservations`: reservations that own no servers and borrow idle buffers.
 
 use crate::http::auth::{Caller, Role};
+use crate::http::list::{ListKind, ListQuery, ListRequest, WHOLE};
 use crate::http::preconditions::{etag, optional_if_match};
 use crate::http::{Problem, Site, body, in_time};
 use api_types::region::{ElasticAsked, ElasticEnded, ElasticReservation, ElasticReservations};
@@ -13,6 +14,13 @@ use broker::{EditError, Elastic, ElasticEnd};
 use fleet::edit;
 use fleet::{HardwareTypeName, ReservationName};
 use std::collections::BTreeMap;
+
+const ELASTIC: ListKind = ListKind {
+    rows: "elastic_reservations",
+    key: &["reservation"],
+    order: "reservation",
+    page: WHOLE,
+};
 
 /// An elastic reservation, as it is sent.
 fn view(of: Elastic) -> ElasticReservation {
@@ -38,15 +46,18 @@ async fn one_elastic(site: &Site, name: &str) -> Result<Response, Problem> {
 
 /// Elastic reservations and the servers that they borrow
 #[utoipa::path(get, path = "/elastic-reservations", operation_id = "list_elastic_reservations",
-    responses((status = 200, description = "by name", body = ElasticReservations)))]
+    params(ListQuery),
+    responses((status = 200, description = "a page", body = ElasticReservations)))]
 pub(super) async fn list_elastic(
     State(site): State<Site>,
     caller: Caller,
-) -> Result<Json<ElasticReservations>, Problem> {
+    ListRequest { filters, list }: ListRequest,
+) -> Result<Response, Problem> {
     caller.reads_region()?;
     let all = in_time(site.broker.elastic_reservations(None)).await?;
-    let all = all.into_iter().map(view).collect();
-    Ok(Json(ElasticReservations { elastic_reservations: all }))
+    let page = list.page_of(ELASTIC, &filters, all.into_iter().map(view))?;
+    Ok(page
+        .response(&ElasticReservations { elastic_reservations: Vec::new(), next_page_token: None }))
 }
 
 /// One elastic reservation

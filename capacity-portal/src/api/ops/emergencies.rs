@@ -1,6 +1,7 @@
 //! `/ops/v1/emergencies`: capacity that is granted at once; requested, listed and ended.
 
 use crate::http::auth::{Caller, Role};
+use crate::http::list::{ListKind, ListQuery, ListRequest, WHOLE};
 use crate::http::query::{self, StrictQuery};
 use crate::http::{Problem, Site, body, in_time};
 use api_types::emergencies::{
@@ -25,8 +26,11 @@ const WAIT_MAX: u32 = 30;
 /// Poll interval.
 const POLL_EVERY: Duration = Duration::from_millis(200);
 
-/// Limit of emergencies in a response.
-const EMERGENCIES_MAX: u32 = 1_000;
+/// Most emergencies that are listed: the last ones.
+const EMERGENCIES_MAX: u32 = 100_000;
+
+const EMERGENCIES: ListKind =
+    ListKind { rows: "emergencies", key: &["emergency"], order: "asked_at desc", page: WHOLE };
 
 /// An emergency, as it is sent.
 fn view(of: &broker::Emergency) -> Emergency {
@@ -137,14 +141,17 @@ fn response(of: &broker::Emergency) -> Response {
 
 /// Emergencies, newest first
 #[utoipa::path(get, path = "/emergencies", operation_id = "list_emergencies",
-    responses((status = 200, description = "the last thousand", body = Emergencies)))]
+    params(ListQuery),
+    responses((status = 200, description = "a page", body = Emergencies)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
-) -> Result<Json<Emergencies>, Problem> {
+    ListRequest { filters, list }: ListRequest,
+) -> Result<Response, Problem> {
     caller.reads_region()?;
     let all = in_time(site.broker.emergencies(EMERGENCIES_MAX)).await?;
-    Ok(Json(Emergencies { emergencies: all.iter().map(view).collect() }))
+    let page = list.page_of(EMERGENCIES, &filters, all.iter().map(view))?;
+    Ok(page.response(&Emergencies { emergencies: Vec::new(), next_page_token: None }))
 }
 
 /// One emergency

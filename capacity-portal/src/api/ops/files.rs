@@ -3,8 +3,8 @@
 use super::solves::row;
 use crate::archive::{Archive, ArchiveError, ArchivedFile};
 use crate::http::auth::Caller;
+use crate::http::list::{ListKind, ListQuery, ListRequest, WHOLE};
 use crate::http::{Problem, Site, schema};
-use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::header::{
@@ -42,7 +42,12 @@ struct SolveFile {
 pub(super) struct SolveFiles {
     /// Empty: none yet, or deleted.
     files: Vec<SolveFile>,
+    /// Null: this is the last page.
+    next_page_token: Option<String>,
 }
+
+const FILES: ListKind =
+    ListKind { rows: "files", key: &["part", "name"], order: "part desc, name", page: WHOLE };
 
 impl From<ArchiveError> for Problem {
     fn from(error: ArchiveError) -> Problem {
@@ -65,13 +70,14 @@ fn url<'a>(solve: &'a SolveRow, part: &str) -> Option<&'a str> {
 
 /// Files of a solve
 #[utoipa::path(get, path = "/solves/{id}/files", operation_id = "list_solve_files",
-    params(("id" = Uuid, Path, description = "the solve")),
-    responses((status = 200, description = "the files", body = SolveFiles)))]
+    params(("id" = Uuid, Path, description = "the solve"), ListQuery),
+    responses((status = 200, description = "a page", body = SolveFiles)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<SolveFiles>, Problem> {
+    ListRequest { filters, list }: ListRequest,
+) -> Result<Response, Problem> {
     caller.reads_region()?;
     let (solve, archive) = (row(&site, &id).await?, archive(&site)?);
     let mut files = Vec::new();
@@ -83,7 +89,8 @@ pub(super) async fn list(
             SolveFile { part, name, bytes, href }
         }));
     }
-    Ok(Json(SolveFiles { files }))
+    let page = list.page_of(FILES, &filters, files)?;
+    Ok(page.response(&SolveFiles { files: Vec::new(), next_page_token: None }))
 }
 
 /// A file of a solve

@@ -1,6 +1,7 @@
 //! `/ops/v1/hardware-types` and `/ops/v1/shared-buffers`: hardware types and their shared buffers.
 
 use crate::http::auth::{Caller, Role};
+use crate::http::list::{ListKind, ListQuery, ListRequest, WHOLE};
 use crate::http::preconditions::{etag, optional_if_match};
 use crate::http::{Problem, Site, body, in_time};
 use api_types::region::{
@@ -13,6 +14,13 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use fleet::HardwareTypeName;
+
+const TYPES: ListKind = ListKind {
+    rows: "hardware_types",
+    key: &["hardware_type"],
+    order: "hardware_type",
+    page: WHOLE,
+};
 
 /// A hardware type, as it is sent.
 fn view(of: broker::HardwareType) -> HardwareType {
@@ -30,14 +38,17 @@ fn view(of: broker::HardwareType) -> HardwareType {
 
 /// Hardware types with their servers and shared buffers
 #[utoipa::path(get, path = "/hardware-types", operation_id = "list_hardware_types",
-    responses((status = 200, description = "by name", body = HardwareTypes)))]
+    params(ListQuery),
+    responses((status = 200, description = "a page", body = HardwareTypes)))]
 pub(super) async fn list_types(
     State(site): State<Site>,
     caller: Caller,
-) -> Result<Json<HardwareTypes>, Problem> {
+    ListRequest { filters, list }: ListRequest,
+) -> Result<Response, Problem> {
     caller.reads_region()?;
     let all = in_time(site.broker.hardware_types()).await?;
-    Ok(Json(HardwareTypes { hardware_types: all.into_iter().map(view).collect() }))
+    let page = list.page_of(TYPES, &filters, all.into_iter().map(view))?;
+    Ok(page.response(&HardwareTypes { hardware_types: Vec::new(), next_page_token: None }))
 }
 
 /// Adds hardware types, so that servers of them can be racked

@@ -1,7 +1,8 @@
 //! `/ops/v1/maintenance`: windows of planned maintenance.
 
 use crate::http::auth::{Caller, Role};
-use crate::http::query::{self, StrictQuery};
+use crate::http::list::{ListKind, ListQuery, ListRequest, WHOLE};
+use crate::http::query;
 use crate::http::{Problem, Site, body, in_time};
 use api_types::maintenance::{
     MaintenanceAsked, MaintenanceCancelled, MaintenanceEnded, MaintenancePlan, MaintenanceRecall,
@@ -11,18 +12,22 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::response::Response;
 use broker::{
     MaintenanceAlternative, MaintenanceError, MaintenanceId, MaintenanceLength, MaintenancePreview,
     MaintenanceRefusal, MaintenanceRequest, State as _, WindowId,
 };
 use fleet::Scope;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
 use utoipa::IntoParams;
 
-/// Limit of windows in a response.
-const WINDOWS_MAX: u32 = 1_000;
+/// Most windows that are listed: open ones, then the last ones.
+const WINDOWS_MAX: u32 = 100_000;
+
+const WINDOWS: ListKind =
+    ListKind { rows: "windows", key: &["window"], order: "starts_at", page: WHOLE };
 
 /// Scopes of a plan.
 pub(in crate::api) const PLANNED_SCOPES: [Scope; 3] = [Scope::Server, Scope::Rack, Scope::Msb];
@@ -46,6 +51,7 @@ fn view(of: &broker::MaintenanceWindow) -> MaintenanceWindow {
         requested_by: of.requested_by.clone(),
         requested_at: of.requested_at,
         state: of.state.as_str().to_owned(),
+        open: !of.state.is_terminal(),
         state_at: of.state_at,
         reason: of.reason.map(|reason| reason.as_str().to_owned()),
         detail: of.detail.clone(),
@@ -60,10 +66,6 @@ fn view(of: &broker::MaintenanceWindow) -> MaintenanceWindow {
             refused: of.refused,
         }),
     }
-}
-
-fn list_of(windows: &[broker::MaintenanceWindow]) -> MaintenanceWindows {
-    MaintenanceWindows { windows: windows.iter().map(view).collect() }
 }
 
 /// Reads a body.
@@ -94,15 +96,13 @@ fn request(body: MaintenanceAsked) -> Result<MaintenanceRequest, Problem> {
 }
 
 /// Filters of the list of windows.
-#[derive(Debug, Deserialize, IntoParams)]
+#[derive(Debug, Deserialize, Serialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct WindowsQuery {
     /// Whether to include windows that are over.
     #[serde(default)]
     all: bool,
-    #[param(minimum = 1, maximum = 1_000)]
-    limit: Option<u32>,
 }
 
 impl From<MaintenanceError> for Problem {
@@ -263,17 +263,21 @@ pub(crate) async fn previewed_for(
 }
 
 /// Windows of planned maintenance, open windows first
-#[utoipa::path(get, path = "/maintenance", operation_id = "list_maintenance", params(WindowsQuery),
-    responses((status = 200, description = "the windows", body = MaintenanceWindows)))]
+#[utoipa::path(get, path = "/maintenance", operation_id = "list_maintenance",
+    params(WindowsQuery, ListQuery),
+    responses((status = 200, description = "a page", body = MaintenanceWindows)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
-    StrictQuery(WindowsQuery { all, limit }): StrictQuery<WindowsQuery>,
-) -> Result<Json<MaintenanceWindows>, Problem> {
+    ListRequest { filters, list }: ListRequest<WindowsQuery>,
+) -> Result<Response, Problem> {
     caller.reads_region()?;
-    let limit = query::limit(limit, WINDOWS_MAX, WINDOWS_MAX)?;
-    let listed = in_time(site.broker.maintenance(all, None, limit)).await?;
-    Ok(Json(list_of(&listed)))
+    let listed = in_time(site.broker.maintenance(filters.all, None, WINDOWS_MAX)).await?;
+    // Of windows that are over, the last ones are wanted first.
+    let order = if filters.all { "open desc, starts_at desc" } else { WINDOWS.order };
+    let kind = ListKind { order, ..WINDOWS };
+    let page = list.page_of(kind, &filters, listed.iter().map(view))?;
+    Ok(page.response(&MaintenanceWindows { windows: Vec::new(), next_page_token: None }))
 }
 
 /// One window of planned maintenance, or all windows of a plan
@@ -291,7 +295,8 @@ pub(super) async fn find(
     if found.is_empty() {
         return Err(unknown(format!("there is no maintenance {id}")));
     }
-    Ok(Json(list_of(&found)))
+    let windows = found.iter().map(view).collect();
+    Ok(Json(MaintenanceWindows { windows, next_page_token: None }))
 }
 
 /// Ends maintenance early

@@ -14,6 +14,7 @@ pub(crate) mod give_way;
 mod hardware;
 pub(crate) mod maintenance;
 mod moves;
+mod places;
 mod profiles;
 mod quotas;
 pub(crate) mod racks;
@@ -61,7 +62,9 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(moves::resume))
         .routes(routes!(rollouts::pause))
         .routes(routes!(rollouts::resume))
-        .routes(routes!(racks::add))
+        .routes(routes!(places::servers, racks::add))
+        .routes(routes!(places::racks))
+        .routes(routes!(places::msbs))
         .routes(routes!(racks::remove))
         .routes(routes!(racks::drained))
         .routes(routes!(racks::keep))

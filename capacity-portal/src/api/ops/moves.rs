@@ -2,21 +2,19 @@
 
 use crate::api::views::stop_switch;
 use crate::http::auth::{Caller, Role};
+use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
 use crate::http::page::PageCursor;
-use crate::http::query::{self, StrictQuery};
+use crate::http::query;
 use crate::http::{Problem, Site, body, in_time, schema};
 use api_types::moves::{Move, MoverView, MovesPage, StopAsked};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::Response;
 use broker::{MoveRow, MoveState, MovesAsked, State as _};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
-
-/// Moves of a page: the default, and the limit.
-const PAGE: u32 = 100;
-const PAGE_MAX: u32 = 1_000;
 
 /// Filters of the list of moves.
 #[derive(Debug, Deserialize, Serialize, IntoParams)]
@@ -31,12 +29,10 @@ pub(super) struct MovesQuery {
     state: Option<String>,
     /// true: open moves; false: ended moves.
     open: Option<bool>,
-    #[param(minimum = 1, maximum = 1_000)]
-    #[serde(skip_serializing)]
-    limit: Option<u32>,
-    /// `next_page_token` of the previous page.
-    #[serde(skip_serializing)]
-    page_token: Option<String>,
+}
+
+impl StoredOrder for MovesQuery {
+    const ORDER: &'static str = "opened_at desc";
 }
 
 /// A move, as it is sent.
@@ -68,23 +64,25 @@ pub(super) fn reason(body: &[u8]) -> Result<String, Problem> {
 }
 
 /// Open and recent moves, newest first
-#[utoipa::path(get, path = "/moves", operation_id = "list_moves", params(MovesQuery),
+#[utoipa::path(get, path = "/moves", operation_id = "list_moves",
+    params(MovesQuery, ListQuery),
     responses((status = 200, description = "a page", body = MovesPage)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
-    StrictQuery(which): StrictQuery<MovesQuery>,
-) -> Result<Json<MovesPage>, Problem> {
+    StoredListRequest { filters: which, list }: StoredListRequest<MovesQuery>,
+) -> Result<Response, Problem> {
     caller.reads_region()?;
     let cursor = PageCursor::new(&("moves", &which));
-    let before = cursor.id(which.page_token.as_deref())?;
-    let limit = query::limit(which.limit, PAGE, PAGE_MAX)?;
+    let before = cursor.id(list.page_token.as_deref())?;
+    let limit = list.limit(PAGE)?;
     let state = query::state_of(which.state.as_deref())?;
-    let MovesQuery { reservation, server, open, .. } = which;
+    let MovesQuery { reservation, server, open, state: _ } = which;
     let asked = MovesAsked { reservation, server, state, open, before };
     let rows = in_time(site.broker.moves_page(&asked, limit + 1)).await?;
     let (rows, next_page_token) = cursor.page(rows, limit, |of| of.id.to_string());
-    Ok(Json(MovesPage { moves: rows.into_iter().map(view).collect(), next_page_token }))
+    let page = list.stored_page("moves", rows.into_iter().map(view), next_page_token)?;
+    Ok(page.response(&MovesPage { moves: Vec::new(), next_page_token: None }))
 }
 
 /// The mover, and whether moves may begin

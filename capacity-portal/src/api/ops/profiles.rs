@@ -3,6 +3,7 @@
 use crate::api::rru_values;
 use crate::http::auth::{Caller, Role};
 use crate::http::field;
+use crate::http::list::{ListKind, ListQuery, ListRequest, WHOLE};
 use crate::http::preconditions::{etag, optional_if_match, stale};
 use crate::http::{Problem, Site, body, in_time};
 use api_types::region::{RruProfile, RruProfileAsked, RruProfileRemoved, RruProfiles};
@@ -14,6 +15,9 @@ use axum::response::Response;
 use broker::ProfileError;
 use fleet::Rru;
 use serde_json::Value;
+
+const PROFILES: ListKind =
+    ListKind { rows: "profiles", key: &["profile"], order: "profile", page: WHOLE };
 
 /// An RRU profile, as it is sent.
 fn view(of: broker::RruProfile) -> RruProfile {
@@ -48,14 +52,17 @@ fn unknown(detail: String) -> Problem {
 
 /// RRU profiles, by name
 #[utoipa::path(get, path = "/rru-profiles", operation_id = "list_rru_profiles",
-    responses((status = 200, description = "all profiles", body = RruProfiles)))]
+    params(ListQuery),
+    responses((status = 200, description = "a page", body = RruProfiles)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
-) -> Result<Json<RruProfiles>, Problem> {
+    ListRequest { filters, list }: ListRequest,
+) -> Result<Response, Problem> {
     caller.reads()?;
     let all = in_time(site.broker.rru_profiles(None)).await?;
-    Ok(Json(RruProfiles { profiles: all.into_iter().map(view).collect() }))
+    let page = list.page_of(PROFILES, &filters, all.into_iter().map(view))?;
+    Ok(page.response(&RruProfiles { profiles: Vec::new(), next_page_token: None }))
 }
 
 /// A profile, with its version.

@@ -1,16 +1,20 @@
 //! `/ops/v1/quotas`: limits on what may be promised to an owner.
 
 use crate::http::auth::{Caller, Role};
+use crate::http::list::{ListKind, ListQuery, ListRequest, WHOLE};
 use crate::http::{Problem, Site, body, in_time};
 use api_types::quotas::{Quota, QuotaAsked, QuotaLimit, Quotas};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::response::Response;
 use broker::QuotaError;
 use fleet::Rru;
 use fleet::quota::Measure;
 use serde_json::{Value, json};
+
+const QUOTAS: ListKind = ListKind { rows: "quotas", key: &["owner"], order: "owner", page: WHOLE };
 
 /// A limit, as it is sent.
 fn limit(of: broker::QuotaLimit) -> QuotaLimit {
@@ -114,14 +118,17 @@ fn read(body: QuotaAsked) -> Result<Vec<broker::QuotaAsked>, Vec<Value>> {
 
 /// Owners with a quota or a promise
 #[utoipa::path(get, path = "/quotas", operation_id = "list_quotas",
-    responses((status = 200, description = "by owner", body = Quotas)))]
+    params(ListQuery),
+    responses((status = 200, description = "a page", body = Quotas)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
-) -> Result<Json<Quotas>, Problem> {
+    ListRequest { filters, list }: ListRequest,
+) -> Result<Response, Problem> {
     caller.reads()?;
     let all = in_time(site.broker.quotas(caller.scope())).await?;
-    Ok(Json(Quotas { quotas: all.into_iter().map(view).collect() }))
+    let page = list.page_of(QUOTAS, &filters, all.into_iter().map(view))?;
+    Ok(page.response(&Quotas { quotas: Vec::new(), next_page_token: None }))
 }
 
 /// Sets the quota of an owner

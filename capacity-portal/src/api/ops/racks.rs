@@ -3,6 +3,7 @@
 use super::region::errors;
 use crate::http::auth::{Caller, Role};
 use crate::http::idempotency::{StoredResponse, once};
+use crate::http::list::{ListKind, ListQuery, ListRequest, WHOLE};
 use crate::http::query::StrictQuery;
 use crate::http::{Problem, Site, body, in_time};
 use api_types::inventory::{ServerDrained, ServersChange, ServersDrained, ServersEdited};
@@ -23,6 +24,9 @@ use utoipa::{IntoParams, ToSchema};
 
 /// Timeout of a change of a large region.
 const EDIT_WITHIN: Duration = Duration::from_secs(60);
+
+const DRAINED: ListKind =
+    ListKind { rows: "servers", key: &["server"], order: "server", page: WHOLE };
 
 /// A server to rack.
 #[derive(ToSchema)]
@@ -102,9 +106,9 @@ pub(super) struct RemoveQuery {
     drain: bool,
 }
 
-/// Drained servers, as they are sent.
-fn drained_view(all: Vec<Decommission>) -> ServersDrained {
-    let view = |of: Decommission| ServerDrained {
+/// A drained server, as it is sent.
+fn drained_view(of: Decommission) -> ServerDrained {
+    ServerDrained {
         progress: of.progress().to_owned(),
         server: of.server.to_string(),
         reservation: of.reservation.as_ref().map(|name| name.to_string()),
@@ -112,8 +116,7 @@ fn drained_view(all: Vec<Decommission>) -> ServersDrained {
         asked_by: of.asked_by,
         asked_at: of.asked_at,
         refused: of.refused,
-    };
-    ServersDrained { servers: all.into_iter().map(view).collect() }
+    }
 }
 
 fn names<N: ToString>(of: &std::collections::BTreeSet<N>) -> Vec<String> {
@@ -251,13 +254,17 @@ pub(super) async fn remove(
 
 /// Servers that are drained, and removed when they are free
 #[utoipa::path(get, path = "/drained-servers", operation_id = "list_drained_servers",
-    responses((status = 200, description = "the drained servers", body = ServersDrained)))]
+    params(ListQuery),
+    responses((status = 200, description = "a page", body = ServersDrained)))]
 pub(super) async fn drained(
     State(site): State<Site>,
     caller: Caller,
-) -> Result<Json<ServersDrained>, Problem> {
+    ListRequest { filters, list }: ListRequest,
+) -> Result<Response, Problem> {
     caller.reads_region()?;
-    Ok(Json(drained_view(in_time(site.broker.decommissions()).await?)))
+    let all = in_time(site.broker.decommissions()).await?;
+    let page = list.page_of(DRAINED, &filters, all.into_iter().map(drained_view))?;
+    Ok(page.response(&ServersDrained { servers: Vec::new(), next_page_token: None }))
 }
 
 /// Keeps drained servers: all of the list or none
@@ -275,7 +282,9 @@ pub(super) async fn keep(
 ) -> Result<Json<ServersDrained>, Problem> {
     let actor = caller.needs(Role::Operator)?;
     in_time(site.broker.keep_servers(&actor, &rows::<ServerName>(&body)?)).await?;
-    Ok(Json(drained_view(in_time(site.broker.decommissions()).await?)))
+    let left = in_time(site.broker.decommissions()).await?;
+    let servers = left.into_iter().map(drained_view).collect();
+    Ok(Json(ServersDrained { servers, next_page_token: None }))
 }
 
 /// Moves servers to other racks: all of the list or none

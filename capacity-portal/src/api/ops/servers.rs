@@ -2,30 +2,24 @@
 
 use super::{moves, unavailability};
 use crate::http::auth::Caller;
+use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
 use crate::http::page::PageCursor;
-use crate::http::query::{self, StrictQuery};
 use crate::http::{Problem, Site, in_time};
 use api_types::servers::{Server, ServerHistory, ServerMaintenance, ServerPast, ServerTarget};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::response::Response;
 use broker::{ServerDetail, State as _};
 use serde::Deserialize;
-use utoipa::IntoParams;
 
-/// Rows of a page: the default, and the limit.
-const PAGE: u32 = 100;
-const PAGE_MAX: u32 = 1_000;
-
-/// Query of the list.
-#[derive(Debug, Deserialize, IntoParams)]
+/// The history has no parameters of its own.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct HistoryPageQuery {
-    #[param(minimum = 1, maximum = 1_000)]
-    limit: Option<u32>,
-    /// `next_page_token` of the previous page.
-    page_token: Option<String>,
+pub(super) struct HistoryFilters {}
+
+impl StoredOrder for HistoryFilters {
+    const ORDER: &'static str = "at desc";
 }
 
 /// A server, as it is sent.
@@ -85,18 +79,18 @@ pub(super) async fn find(
 ///
 /// Its targets, moves, events and entries of the audit trail. Targets and trail remain after it is removed.
 #[utoipa::path(get, path = "/servers/{name}/history", operation_id = "get_server_history",
-    params(("name" = String, Path, description = "the server"), HistoryPageQuery),
+    params(("name" = String, Path, description = "the server"), ListQuery),
     responses((status = 200, description = "a page", body = ServerHistory)))]
 pub(super) async fn history(
     State(site): State<Site>,
     caller: Caller,
     Path(name): Path<String>,
-    StrictQuery(which): StrictQuery<HistoryPageQuery>,
-) -> Result<Json<ServerHistory>, Problem> {
+    StoredListRequest { list, .. }: StoredListRequest<HistoryFilters>,
+) -> Result<Response, Problem> {
     caller.reads_region()?;
     let cursor = PageCursor::new(&("history", &name));
-    let before = cursor.position(which.page_token.as_deref())?;
-    let limit = query::limit(which.limit, PAGE, PAGE_MAX)?;
+    let before = cursor.position(list.page_token.as_deref())?;
+    let limit = list.limit(PAGE)?;
     let rows = in_time(site.broker.server_history(&name, before.as_ref(), limit + 1)).await?;
     if rows.is_empty() && before.is_none() {
         in_time(site.broker.server(&name)).await?.ok_or_else(|| unknown(&name))?;
@@ -108,5 +102,6 @@ pub(super) async fn history(
         kind: of.kind.as_str().to_owned(),
         detail: of.detail,
     };
-    Ok(Json(ServerHistory { history: rows.into_iter().map(past).collect(), next_page_token }))
+    let page = list.stored_page("history", rows.into_iter().map(past), next_page_token)?;
+    Ok(page.response(&ServerHistory { history: Vec::new(), next_page_token: None }))
 }

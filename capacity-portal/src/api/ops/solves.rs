@@ -1,8 +1,9 @@
 //! `/ops/v1/solves`: solves and their results; requests a solve.
 
 use crate::http::auth::{Caller, Role};
+use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
 use crate::http::page::PageCursor;
-use crate::http::query::{self, StrictQuery};
+use crate::http::query;
 use crate::http::{Problem, Site, in_time, schema};
 use api_types::solves::{Solve, SolveAsked, SolveDetail, SolvesPage};
 use axum::Json;
@@ -16,10 +17,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::IntoParams;
 
-/// Solves of a page: the default, and the limit.
-const PAGE: u32 = 50;
-const PAGE_MAX: u32 = 1_000;
-
 /// Filters of the list of solves.
 #[derive(Debug, Deserialize, Serialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -29,12 +26,10 @@ pub(super) struct SolvesQuery {
     state: Option<String>,
     #[param(schema_with = causes)]
     cause: Option<String>,
-    #[param(minimum = 1, maximum = 1_000)]
-    #[serde(skip_serializing)]
-    limit: Option<u32>,
-    /// `next_page_token` of the previous page.
-    #[serde(skip_serializing)]
-    page_token: Option<String>,
+}
+
+impl StoredOrder for SolvesQuery {
+    const ORDER: &'static str = "requested_at desc";
 }
 
 fn causes() -> utoipa::openapi::Schema {
@@ -69,18 +64,19 @@ pub(super) async fn row(site: &Site, id: &str) -> Result<SolveRow, Problem> {
 }
 
 /// Solves, newest first
-#[utoipa::path(get, path = "/solves", operation_id = "list_solves", params(SolvesQuery),
+#[utoipa::path(get, path = "/solves", operation_id = "list_solves",
+    params(SolvesQuery, ListQuery),
     responses((status = 200, description = "a page", body = SolvesPage)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
-    StrictQuery(which): StrictQuery<SolvesQuery>,
-) -> Result<Json<SolvesPage>, Problem> {
+    StoredListRequest { filters: which, list }: StoredListRequest<SolvesQuery>,
+) -> Result<Response, Problem> {
     caller.reads_region()?;
     let cursor = PageCursor::new(&("solves", &which));
-    let before: Option<(DateTime<Utc>, String)> = cursor.position(which.page_token.as_deref())?;
+    let before: Option<(DateTime<Utc>, String)> = cursor.position(list.page_token.as_deref())?;
     let before = before.and_then(|(at, id)| Some((at, id.parse().ok()?)));
-    let limit = query::limit(which.limit, PAGE, PAGE_MAX)?;
+    let limit = list.limit(PAGE)?;
     let state = query::state_of::<SolveState>(which.state.as_deref())?;
     query::word(which.cause.as_deref(), "cause", Cause::ALL.map(Cause::as_str))?;
     let cause = Cause::ALL.into_iter().find(|of| which.cause.as_deref() == Some(of.as_str()));
@@ -88,7 +84,8 @@ pub(super) async fn list(
     let rows = in_time(site.broker.solves_page(&asked, limit + 1)).await?;
     let (rows, next_page_token) =
         cursor.page(rows, limit, |of| (of.requested_at, of.id.to_string()));
-    Ok(Json(SolvesPage { solves: rows.into_iter().map(view).collect(), next_page_token }))
+    let page = list.stored_page("solves", rows.into_iter().map(view), next_page_token)?;
+    Ok(page.response(&SolvesPage { solves: Vec::new(), next_page_token: None }))
 }
 
 /// A solve: state, results, duration of each step, primal and bound over time

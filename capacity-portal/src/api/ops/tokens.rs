@@ -2,20 +2,24 @@
 
 use crate::http::auth::secret::Secret;
 use crate::http::auth::{Caller, Role};
-use crate::http::query::{self, StrictQuery};
+use crate::http::list::{ListKind, ListQuery, ListRequest, WHOLE};
 use crate::http::{Problem, Site, body, in_time};
 use api_types::tokens::{TokenAsked, TokenMade, TokenOf, Tokens};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::response::Response;
 use broker::{NewToken, TokenError, TokenRow};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use utoipa::IntoParams;
 
-/// Limit of tokens in a response.
-const TOKENS_MAX: u32 = 1_000;
+/// Most tokens that are listed: those that were made last.
+const TOKENS_MAX: u32 = 100_000;
+
+const TOKENS: ListKind =
+    ListKind { rows: "tokens", key: &["id"], order: "created_at desc", page: WHOLE };
 
 /// Default validity of a token, in days.
 const DAYS: u32 = 90;
@@ -24,16 +28,13 @@ const DAYS: u32 = 90;
 pub(crate) const STATES: [&str; 3] = ["good", "expired", "revoked"];
 
 /// Filters of the list of tokens.
-#[derive(Debug, Deserialize, IntoParams)]
+#[derive(Debug, Deserialize, Serialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct TokensQuery {
     /// Whether to include expired and revoked tokens.
     #[serde(default)]
     all: bool,
-    /// Limit of tokens; 1,000 by default.
-    #[param(minimum = 1, maximum = 1000)]
-    limit: Option<u32>,
 }
 
 /// A token, as it is sent.
@@ -80,17 +81,18 @@ fn taken(detail: String) -> Problem {
 }
 
 /// Tokens of the database, without those of the settings
-#[utoipa::path(get, path = "/tokens", operation_id = "list_tokens", params(TokensQuery),
-    responses((status = 200, description = "valid tokens first", body = Tokens)))]
+#[utoipa::path(get, path = "/tokens", operation_id = "list_tokens", 
+    params(TokensQuery, ListQuery),
+    responses((status = 200, description = "a page, the newest first", body = Tokens)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
-    StrictQuery(which): StrictQuery<TokensQuery>,
-) -> Result<Json<Tokens>, Problem> {
+    ListRequest { filters, list }: ListRequest<TokensQuery>,
+) -> Result<Response, Problem> {
     caller.needs(Role::Admin)?;
-    let limit = query::limit(which.limit, TOKENS_MAX, TOKENS_MAX)?;
-    let listed = in_time(site.broker.tokens(which.all, limit)).await?;
-    Ok(Json(Tokens { tokens: listed.into_iter().map(view).collect() }))
+    let listed = in_time(site.broker.tokens(filters.all, TOKENS_MAX)).await?;
+    let page = list.page_of(TOKENS, &filters, listed.into_iter().map(view))?;
+    Ok(page.response(&Tokens { tokens: Vec::new(), next_page_token: None }))
 }
 
 /// Creates a token; only this response contains its secret

@@ -2,19 +2,16 @@
 
 use crate::api::views::trail_entry;
 use crate::http::auth::Caller;
+use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
 use crate::http::page::PageCursor;
-use crate::http::query::{self, StrictQuery};
+use crate::http::query;
 use crate::http::{Problem, Site, in_time, schema};
 use api_types::servers::TrailPage;
-use axum::Json;
 use axum::extract::State;
+use axum::response::Response;
 use broker::{Action, Seq, TrailAsked};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
-
-/// Entries of a page: the default, and the limit.
-const PAGE: u32 = 100;
-const PAGE_MAX: u32 = 999;
 
 /// Filters of the audit trail.
 #[derive(Debug, Deserialize, Serialize, IntoParams)]
@@ -27,12 +24,10 @@ pub(super) struct TrailQuery {
     actor: Option<String>,
     #[param(schema_with = actions)]
     action: Option<String>,
-    #[param(minimum = 1, maximum = 999)]
-    #[serde(skip_serializing)]
-    limit: Option<u32>,
-    /// `next_page_token` of the previous page.
-    #[serde(skip_serializing)]
-    page_token: Option<String>,
+}
+
+impl StoredOrder for TrailQuery {
+    const ORDER: &'static str = "seq desc";
 }
 
 pub(super) fn actions() -> utoipa::openapi::Schema {
@@ -40,23 +35,24 @@ pub(super) fn actions() -> utoipa::openapi::Schema {
 }
 
 /// The audit trail, newest entry first
-#[utoipa::path(get, path = "/trail", operation_id = "list_trail", params(TrailQuery),
+#[utoipa::path(get, path = "/trail", operation_id = "list_trail",
+    params(TrailQuery, ListQuery),
     responses((status = 200, description = "a page", body = TrailPage)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
-    StrictQuery(which): StrictQuery<TrailQuery>,
-) -> Result<Json<TrailPage>, Problem> {
+    StoredListRequest { filters: which, list }: StoredListRequest<TrailQuery>,
+) -> Result<Response, Problem> {
     caller.reads_region()?;
     let cursor = PageCursor::new(&("trail", &which));
-    let before = cursor.position(which.page_token.as_deref())?.map(Seq);
-    let limit = query::limit(which.limit, PAGE, PAGE_MAX)?;
+    let before = cursor.position(list.page_token.as_deref())?.map(Seq);
+    let limit = list.limit(PAGE)?;
     let action = query::word(which.action.as_deref(), "action", Action::ALL.map(Action::as_str))?;
     let action = Action::ALL.into_iter().find(|known| action == Some(known.as_str()));
     let TrailQuery { subject, actor, .. } = which;
     let asked = TrailAsked { subject, actor, action, before };
     let rows = in_time(site.broker.trail_page(&asked, limit + 1)).await?;
     let (rows, next_page_token) = cursor.page(rows, limit, |entry| entry.seq.0);
-    let entries = rows.into_iter().map(trail_entry).collect();
-    Ok(Json(TrailPage { entries, next_page_token }))
+    let page = list.stored_page("entries", rows.into_iter().map(trail_entry), next_page_token)?;
+    Ok(page.response(&TrailPage { entries: Vec::new(), next_page_token: None }))
 }

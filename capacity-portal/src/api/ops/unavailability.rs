@@ -2,20 +2,17 @@
 
 use super::events::{kinds, scopes};
 use crate::http::auth::Caller;
+use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
 use crate::http::page::PageCursor;
-use crate::http::query::{self, StrictQuery};
+use crate::http::query;
 use crate::http::{Problem, Site, in_time};
 use api_types::servers::{EventView, EventsPage};
-use axum::Json;
 use axum::extract::State;
+use axum::response::Response;
 use broker::{EventRow, EventsAsked};
 use fleet::{Scope, UnavailabilityKind};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
-
-/// Events of a page: the default, and the limit.
-const PAGE: u32 = 100;
-const PAGE_MAX: u32 = 1_000;
 
 /// Filters of the list of events.
 #[derive(Debug, Deserialize, Serialize, IntoParams)]
@@ -30,12 +27,10 @@ pub(super) struct UnavailabilityQuery {
     kind: Option<String>,
     /// true: not ended, announced events included; false: ended.
     open: Option<bool>,
-    #[param(minimum = 1, maximum = 1_000)]
-    #[serde(skip_serializing)]
-    limit: Option<u32>,
-    /// `next_page_token` of the previous page.
-    #[serde(skip_serializing)]
-    page_token: Option<String>,
+}
+
+impl StoredOrder for UnavailabilityQuery {
+    const ORDER: &'static str = "started_at desc";
 }
 
 /// An event, as it is sent.
@@ -52,17 +47,18 @@ pub(super) fn view(of: EventRow) -> EventView {
 }
 
 /// Unavailability events, newest first
-#[utoipa::path(get, path = "/unavailability", operation_id = "list_unavailability", params(UnavailabilityQuery),
+#[utoipa::path(get, path = "/unavailability", operation_id = "list_unavailability",
+    params(UnavailabilityQuery, ListQuery),
     responses((status = 200, description = "a page", body = EventsPage)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
-    StrictQuery(which): StrictQuery<UnavailabilityQuery>,
-) -> Result<Json<EventsPage>, Problem> {
+    StoredListRequest { filters: which, list }: StoredListRequest<UnavailabilityQuery>,
+) -> Result<Response, Problem> {
     caller.reads_region()?;
     let cursor = PageCursor::new(&("unavailability", &which));
-    let before = cursor.position(which.page_token.as_deref())?;
-    let limit = query::limit(which.limit, PAGE, PAGE_MAX)?;
+    let before = cursor.position(list.page_token.as_deref())?;
+    let limit = list.limit(PAGE)?;
     let (scopes, kinds) =
         (Scope::ALL.map(Scope::as_str), UnavailabilityKind::ALL.map(UnavailabilityKind::as_str));
     let scope = query::word(which.scope.as_deref(), "scope", scopes)?.and_then(Scope::parse);
@@ -73,6 +69,6 @@ pub(super) async fn list(
     let rows = in_time(site.broker.events_page(&asked, limit + 1)).await?;
     let position = |of: &EventRow| (of.started_at, of.event.to_string());
     let (rows, next_page_token) = cursor.page(rows, limit, position);
-    let events = rows.into_iter().map(view).collect();
-    Ok(Json(EventsPage { events, next_page_token }))
+    let page = list.stored_page("events", rows.into_iter().map(view), next_page_token)?;
+    Ok(page.response(&EventsPage { events: Vec::new(), next_page_token: None }))
 }

@@ -2,43 +2,38 @@
 
 use crate::api::views::{stop_switch, stuck_thing};
 use crate::http::auth::Caller;
-use crate::http::query::{self, StrictQuery};
+use crate::http::list::{ListKind, ListQuery, ListRequest, PAGE};
 use crate::http::{Problem, Site, in_time};
 use api_types::moves::{EndedMoves, MoveUnderWay, MovesUnderWay};
-use axum::Json;
 use axum::extract::State;
+use axum::response::Response;
 use broker::{ContractUse, Machine, MoveId, OpenMove, State as _};
 use decisions::admission::{MoveView, Wait, admit, concerned};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
-/// Default and maximum number of moves in one answer.
-const ROWS: u32 = 100;
-const ROWS_MAX: u32 = 10_000;
+const MOVES: ListKind = ListKind { rows: "moves", key: &["move"], order: "opened_at", page: PAGE };
 
 /// Filters of moves under way.
-#[derive(Debug, Deserialize, IntoParams)]
+#[derive(Debug, Deserialize, Serialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Which {
     /// Only moves that are stuck.
     #[serde(default)]
     stuck: bool,
-    #[param(minimum = 1, maximum = 10_000)]
-    limit: Option<u32>,
 }
 
 /// Moves under way, why they wait, and what is stuck
-#[utoipa::path(get, path = "/moves/under-way", operation_id = "list_moves_under_way", params(Which),
-    responses((status = 200, description = "the oldest first", body = MovesUnderWay)))]
+#[utoipa::path(get, path = "/moves/under-way", operation_id = "list_moves_under_way",
+    params(Which, ListQuery),
+    responses((status = 200, description = "a page, the oldest first", body = MovesUnderWay)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
-    StrictQuery(which): StrictQuery<Which>,
-) -> Result<Json<MovesUnderWay>, Problem> {
+    ListRequest { filters: which, list }: ListRequest<Which>,
+) -> Result<Response, Problem> {
     caller.reads_region()?;
-    let limit = query::limit(which.limit, ROWS, ROWS_MAX)?;
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let broker = &site.broker;
     let moves = in_time(broker.moves_under_way()).await?;
     let views: Vec<MoveView<MoveId>> = moves.iter().map(OpenMove::view).collect();
@@ -56,7 +51,7 @@ pub(super) async fn list(
     let stuck = |of: &OpenMove| of.is_stuck(now) && !agreed(of);
     let under_way = moves.len();
     let count = moves.iter().filter(|of| stuck(of)).count();
-    let listed = moves.iter().filter(|of| !which.stuck || stuck(of)).take(limit);
+    let listed = moves.iter().filter(|of| !which.stuck || stuck(of));
     let view = |of: &OpenMove| MoveUnderWay {
         id: of.id.into(),
         server: of.server.to_string(),
@@ -73,7 +68,8 @@ pub(super) async fn list(
         stuck: stuck(of),
         waits_for: waits.get(&of.id).map(|why| why.as_str().to_owned()),
     };
-    Ok(Json(MovesUnderWay {
+    let page = list.page_of(MOVES, &which, listed.map(view))?;
+    Ok(page.response(&MovesUnderWay {
         acting: mover.acting,
         stopped: mover.stopped.map(stop_switch),
         cannot_act: mover.distance.and_then(|of| of.cannot_act()),
@@ -83,7 +79,8 @@ pub(super) async fn list(
         ended: (ended.into_iter())
             .map(|(state, reason, count)| EndedMoves { state, reason, count })
             .collect(),
-        moves: listed.map(view).collect(),
+        moves: Vec::new(),
+        next_page_token: None,
         // Moves are in the list above.
         also_stuck: (also.into_iter())
             .filter(|of| of.machine != Machine::Moves)

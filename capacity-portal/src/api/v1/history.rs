@@ -3,35 +3,28 @@
 use super::scope::reservation_name;
 use crate::api::views::trail_entry;
 use crate::http::auth::Caller;
+use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
 use crate::http::page::PageCursor;
-use crate::http::query::{self, StrictQuery};
 use crate::http::{Problem, Site, in_time};
 use api_types::servers::TrailEntry;
-use axum::Json;
 use axum::extract::{Path, State};
+use axum::response::Response;
 use broker::{PromiseVersion, ReservationError, Seq, TrailAsked};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use utoipa::{IntoParams, ToSchema};
-
-/// Entries of a page: the default, and the limit.
-const PAGE: u32 = 100;
-const PAGE_MAX: u32 = 999;
+use utoipa::ToSchema;
 
 /// Limit of versions of a promise; older ones are left out.
 const VERSIONS_MAX: u32 = 1_000;
 
-/// Query of the list.
-#[derive(Debug, Deserialize, IntoParams)]
+/// The history has no parameters of its own.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct HistoryQuery {
-    /// Limit of entries in the page.
-    #[param(minimum = 1, maximum = 999)]
-    limit: Option<u32>,
-    /// `next_page_token` of the previous page.
-    page_token: Option<String>,
+pub(super) struct HistoryFilters {}
+
+impl StoredOrder for HistoryFilters {
+    const ORDER: &'static str = "seq desc";
 }
 
 /// A version of the promise to a reservation.
@@ -107,19 +100,19 @@ pub(super) struct ReservationHistory {
 ///
 /// It remains after the reservation is removed.
 #[utoipa::path(get, path = "/reservations/{name}/history", operation_id = "get_reservation_history",
-    params(("name" = String, Path, description = "the reservation"), HistoryQuery),
+    params(("name" = String, Path, description = "the reservation"), ListQuery),
     responses((status = 200, description = "a page", body = ReservationHistory)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
     Path(name): Path<String>,
-    StrictQuery(query): StrictQuery<HistoryQuery>,
-) -> Result<Json<ReservationHistory>, Problem> {
+    StoredListRequest { list, .. }: StoredListRequest<HistoryFilters>,
+) -> Result<Response, Problem> {
     caller.reads()?;
     let name = reservation_name(name)?;
     let cursor = PageCursor::new(&("reservation", &name));
-    let before = cursor.position(query.page_token.as_deref())?.map(Seq);
-    let limit = query::limit(query.limit, PAGE, PAGE_MAX)?;
+    let before = cursor.position(list.page_token.as_deref())?.map(Seq);
+    let limit = list.limit(PAGE)?;
     let versions = in_time(site.broker.promise_versions(&name, None, VERSIONS_MAX)).await?;
     // A removed reservation belongs to its last owner.
     if versions.first().is_none_or(|last| !caller.sees(&last.owner)) {
@@ -129,6 +122,6 @@ pub(super) async fn list(
     let asked = TrailAsked { subject: Some(name), before, ..TrailAsked::default() };
     let rows = in_time(site.broker.trail_page(&asked, limit + 1)).await?;
     let (rows, next_page_token) = cursor.page(rows, limit, |entry| entry.seq.0);
-    let entries = rows.into_iter().map(trail_entry).collect();
-    Ok(Json(ReservationHistory { promises, entries, next_page_token }))
+    let page = list.stored_page("entries", rows.into_iter().map(trail_entry), next_page_token)?;
+    Ok(page.response(&ReservationHistory { promises, entries: Vec::new(), next_page_token: None }))
 }

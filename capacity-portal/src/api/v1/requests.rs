@@ -3,9 +3,10 @@
 use super::accepted::{accepted, not_reserved_until};
 use super::scope::visible_owner;
 use crate::http::auth::{Caller, Role};
+use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
 use crate::http::page::PageCursor;
 use crate::http::preconditions::{etag, if_match, stale};
-use crate::http::query::{self, StrictQuery};
+use crate::http::query;
 use crate::http::{Problem, Site, in_time, schema};
 use api_types::requests::{Request, Requests};
 use axum::Json;
@@ -17,12 +18,6 @@ use fleet::Rru;
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;
-
-/// Default number of requests in a page.
-const PAGE: u32 = 100;
-
-/// Limit of requests in a page.
-const PAGE_MAX: u32 = 1_000;
 
 /// Filters of the list of requests.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -36,11 +31,10 @@ pub(super) struct RequestsQuery {
     /// State.
     #[param(schema_with = schema::state::<RequestState>)]
     state: Option<String>,
-    /// Limit of requests in the page; 100 by default.
-    #[param(minimum = 1, maximum = 1_000)]
-    limit: Option<u32>,
-    /// `next_page_token` of the previous page, with the same filters.
-    page_token: Option<String>,
+}
+
+impl StoredOrder for RequestsQuery {
+    const ORDER: &'static str = "created_at desc";
 }
 
 /// A request, as it is sent.
@@ -85,25 +79,26 @@ async fn read(site: &Site, caller: &Caller, id: &str) -> Result<broker::Request,
 }
 
 /// Requests, newest first
-#[utoipa::path(get, path = "/requests", operation_id = "list_requests", params(RequestsQuery),
+#[utoipa::path(get, path = "/requests", operation_id = "list_requests",
+    params(RequestsQuery, ListQuery),
     responses((status = 200, description = "a page", body = Requests)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
-    StrictQuery(wanted): StrictQuery<RequestsQuery>,
-) -> Result<Json<Requests>, Problem> {
+    StoredListRequest { filters: wanted, list }: StoredListRequest<RequestsQuery>,
+) -> Result<Response, Problem> {
     caller.reads()?;
-    let limit = query::limit(wanted.limit, PAGE, PAGE_MAX)?;
+    let limit = list.limit(PAGE)?;
     let state = query::state_of(wanted.state.as_deref())?;
     let owner = visible_owner(&caller, wanted.owner)?;
     let filter = RequestFilter { owner, reservation: wanted.reservation, state };
     query::storable(filter.owner.iter().chain(&filter.reservation))?;
     let cursor = PageCursor::new(&("requests", &filter.owner, &filter.reservation, &wanted.state));
-    let before = cursor.id(wanted.page_token.as_deref())?;
+    let before = cursor.id(list.page_token.as_deref())?;
     let found = in_time(site.broker.requests(&filter, before, limit + 1)).await?;
     let (found, next_page_token) = cursor.page(found, limit, |last| last.id.to_string());
-    let requests = found.into_iter().map(view).collect();
-    Ok(Json(Requests { requests, next_page_token }))
+    let page = list.stored_page("requests", found.into_iter().map(view), next_page_token)?;
+    Ok(page.response(&Requests { requests: Vec::new(), next_page_token: None }))
 }
 
 /// One request

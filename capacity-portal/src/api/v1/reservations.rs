@@ -6,6 +6,7 @@ use super::reservation_view::{self, kinds};
 use super::scope::{reservation_name, visible_owner};
 use crate::http::auth::{Caller, Role};
 use crate::http::idempotency::{StoredResponse, once};
+use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
 use crate::http::page::PageCursor;
 use crate::http::preconditions::{etag, if_match, stale};
 use crate::http::query::{self, StrictQuery};
@@ -28,12 +29,6 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use utoipa::IntoParams;
 
-/// Default number of reservations in a page.
-const PAGE: u32 = 100;
-
-/// Limit of reservations in a page.
-const PAGE_MAX: u32 = 1_000;
-
 /// Filters of the list of reservations.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -49,11 +44,10 @@ pub(super) struct ReservationsQuery {
     state: Option<String>,
     /// Labels, as in `team=green,stage=production`.
     label: Option<String>,
-    /// Limit of reservations in the page; 100 by default.
-    #[param(minimum = 1, maximum = 1_000)]
-    limit: Option<u32>,
-    /// `next_page_token` of the previous page, with the same filters.
-    page_token: Option<String>,
+}
+
+impl StoredOrder for ReservationsQuery {
+    const ORDER: &'static str = "reservation";
 }
 
 impl From<SubmitError> for Problem {
@@ -82,15 +76,15 @@ impl From<SubmitError> for Problem {
 
 /// Reservations, by name
 #[utoipa::path(get, path = "/reservations", operation_id = "list_reservations",
-    params(ReservationsQuery),
+    params(ReservationsQuery, ListQuery),
     responses((status = 200, description = "a page", body = Reservations)))]
 pub(super) async fn list(
     State(site): State<Site>,
     caller: Caller,
-    StrictQuery(wanted): StrictQuery<ReservationsQuery>,
-) -> Result<Json<Reservations>, Problem> {
+    StoredListRequest { filters: wanted, list }: StoredListRequest<ReservationsQuery>,
+) -> Result<Response, Problem> {
     caller.reads()?;
-    let limit = query::limit(wanted.limit, PAGE, PAGE_MAX)?;
+    let limit = list.limit(PAGE)?;
     let state = query::state_of::<RequestState>(wanted.state.as_deref())?;
     let kind = wanted.kind.as_deref().map(|word| {
         let unknown = || Problem::bad_request("malformed", format!("{word:?} is not a kind"));
@@ -103,7 +97,7 @@ pub(super) async fn list(
     query::storable(filter.owner.iter().chain(texts))?;
     let words = (&filter.owner, &wanted.kind, &wanted.state, &filter.labels);
     let cursor = PageCursor::new(&("reservations", words));
-    let after: Option<String> = cursor.position(wanted.page_token.as_deref())?;
+    let after: Option<String> = cursor.position(list.page_token.as_deref())?;
     let mut after = after.unwrap_or_default();
     query::storable([&after].into_iter())?;
     let held = site.region.latest();
@@ -123,7 +117,8 @@ pub(super) async fn list(
     }
     let (reservations, next_page_token) =
         cursor.page(found, limit, |last| last.reservation.clone());
-    Ok(Json(Reservations { reservations, next_page_token }))
+    let page = list.stored_page("reservations", reservations, next_page_token)?;
+    Ok(page.response(&Reservations { reservations: Vec::new(), next_page_token: None }))
 }
 
 /// `a=b,c=d`

@@ -15,9 +15,11 @@ use std::time::Duration;
 pub(in crate::command) fn run(options: &ContractOf, context: &Context) -> Result<Verdict> {
     match &options.action {
         ContractAction::Set(options) => set(options, context),
-        ContractAction::List { server } => {
-            show(server, async |client| client.get("/ops/v1/contracts").await?.read(), context)
-        }
+        ContractAction::List { server } => show(
+            server,
+            async |client| client.get_all("/ops/v1/contracts", "contracts").await?.read(),
+            context,
+        ),
         ContractAction::Remove { reservation, server } => {
             let asked = Ask::delete(place(reservation), "*");
             let removed: ContractRemoved =
@@ -44,7 +46,7 @@ fn set(options: &SetContract, context: &Context) -> Result<Verdict> {
     let asked = Ask::put(place(&options.reservation), body);
     let set = async |client: &Client| {
         let contract: Contract = client.ask(&asked).await?.read()?;
-        Ok(Contracts { contracts: vec![contract] })
+        Ok(Contracts { contracts: vec![contract], next_page_token: None })
     };
     show(&options.server, set, context)
 }

@@ -44,7 +44,7 @@ pub(in crate::command) fn run(action: &EmergencyAction, context: &Context) -> Re
         }
         EmergencyAction::List { limit, server } => {
             let mut all: Emergencies = with_server(Server::of(server)?, async |client| {
-                client.get("/ops/v1/emergencies").await?.read()
+                client.get_all("/ops/v1/emergencies", "emergencies").await?.read()
             })?;
             all.emergencies.truncate(usize::try_from(*limit).unwrap_or(usize::MAX));
             context.answer(|| table(&all.emergencies), &all)?;

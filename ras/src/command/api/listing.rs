@@ -14,17 +14,6 @@ use api_types::solves::{Solve, SolvesPage};
 use api_types::tokens::{TokenOf, Tokens};
 use serde::de::DeserializeOwned;
 
-/// How many rows a list gives at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Paging {
-    /// All of them.
-    All,
-    /// At most as many as the query allows; further rows cannot be asked for.
-    Limited,
-    /// A page; this query parameter asks for the next.
-    Pages(&'static str),
-}
-
 /// An answer that lists objects.
 pub(super) trait Listing: DeserializeOwned {
     type Row: Row;
@@ -32,22 +21,23 @@ pub(super) trait Listing: DeserializeOwned {
     const ROWS: &'static str;
     /// Path of the list; empty: it depends on the query.
     const PATH: &'static [&'static str];
-    const PAGING: Paging;
+    /// The parameter that asks for the next page.
+    const NEXT: &'static str;
 
     /// The rows, and where the next page begins; `None`: this is the last.
     fn rows(self) -> (Vec<Self::Row>, Option<String>);
 }
 
-/// A list whose pages have tokens.
-const TOKENS: Paging = Paging::Pages("page_token");
+/// The parameter of lists whose pages have tokens.
+const TOKENS: &str = "page_token";
 
 macro_rules! listings {
-    ($($list:ident, $rows:ident: $row:ident, $path:expr, $paging:expr, $next:expr;)*) => {$(
+    ($($list:ident, $rows:ident: $row:ident, $path:expr, $parameter:expr, $next:expr;)*) => {$(
         impl Listing for $list {
             type Row = $row;
             const ROWS: &'static str = stringify!($rows);
             const PATH: &'static [&'static str] = &$path;
-            const PAGING: Paging = $paging;
+            const NEXT: &'static str = $parameter;
 
             fn rows(self) -> (Vec<$row>, Option<String>) {
                 let next: fn(&$list) -> &Option<String> = $next;
@@ -61,18 +51,18 @@ macro_rules! listings {
 listings! {
     Reservations, reservations: Reservation, ["v1", "reservations"], TOKENS, |of| &of.next_page_token;
     Requests, requests: Request, ["v1", "requests"], TOKENS, |of| &of.next_page_token;
-    ServersPage, servers: ServerOfReservation, [], Paging::Pages("after"), |of| &of.next;
+    ServersPage, servers: ServerOfReservation, [], "after", |of| &of.next;
     SolvesPage, solves: Solve, ["ops", "v1", "solves"], TOKENS, |of| &of.next_page_token;
     MovesPage, moves: Move, ["ops", "v1", "moves"], TOKENS, |of| &of.next_page_token;
     EventsPage, events: EventView, ["ops", "v1", "unavailability"], TOKENS, |of| &of.next_page_token;
     TrailPage, entries: TrailEntry, ["ops", "v1", "trail"], TOKENS, |of| &of.next_page_token;
-    MaintenanceWindows, windows: MaintenanceWindow, ["ops", "v1", "maintenance"], Paging::Limited, |_| &None;
-    Emergencies, emergencies: Emergency, ["ops", "v1", "emergencies"], Paging::All, |_| &None;
-    Replacements, replacements: Replacement, ["ops", "v1", "replacements"], Paging::All, |_| &None;
-    Outages, outages: LostMsb, ["ops", "v1", "outages"], Paging::All, |_| &None;
-    Loans, loans: Borrowed, ["ops", "v1", "loans"], Paging::All, |_| &None;
-    StuckThings, stuck: StuckThing, ["ops", "v1", "stuck"], Paging::All, |_| &None;
-    Quotas, quotas: Quota, ["ops", "v1", "quotas"], Paging::All, |_| &None;
-    Tokens, tokens: TokenOf, ["ops", "v1", "tokens"], Paging::All, |_| &None;
-    RruProfiles, profiles: RruProfile, ["ops", "v1", "rru-profiles"], Paging::All, |_| &None;
+    MaintenanceWindows, windows: MaintenanceWindow, ["ops", "v1", "maintenance"], TOKENS, |of| &of.next_page_token;
+    Emergencies, emergencies: Emergency, ["ops", "v1", "emergencies"], TOKENS, |of| &of.next_page_token;
+    Replacements, replacements: Replacement, ["ops", "v1", "replacements"], TOKENS, |of| &of.next_page_token;
+    Outages, outages: LostMsb, ["ops", "v1", "outages"], TOKENS, |of| &of.next_page_token;
+    Loans, loans: Borrowed, ["ops", "v1", "loans"], TOKENS, |of| &of.next_page_token;
+    StuckThings, stuck: StuckThing, ["ops", "v1", "stuck"], TOKENS, |of| &of.next_page_token;
+    Quotas, quotas: Quota, ["ops", "v1", "quotas"], TOKENS, |of| &of.next_page_token;
+    Tokens, tokens: TokenOf, ["ops", "v1", "tokens"], TOKENS, |of| &of.next_page_token;
+    RruProfiles, profiles: RruProfile, ["ops", "v1", "rru-profiles"], TOKENS, |of| &of.next_page_token;
 }

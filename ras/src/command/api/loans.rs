@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(in crate::command) fn run(options: &Loans, context: &Context) -> Result<Verdict> {
     let listed: Listed = with_server(Server::of(&options.server)?, async |client| {
-        client.get("/ops/v1/loans").await?.read()
+        client.get_all("/ops/v1/loans", "loans").await?.read()
     })?;
     context.answer(|| text(&listed.loans), &listed)?;
     Ok(Verdict::Fine)

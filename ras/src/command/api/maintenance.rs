@@ -97,14 +97,14 @@ fn list(options: &ListMaintenance, context: &Context) -> Result<Verdict> {
     let place = query("/ops/v1/maintenance", &asked);
     let answer =
         with_server(Server::of(&options.server)?, async |client| client.get(&place).await)?;
-    let MaintenanceWindows { windows } = answer.read()?;
+    let MaintenanceWindows { windows, next_page_token } = answer.read()?;
     let shown = || {
         if windows.is_empty() {
             return "no maintenance windows; `ras ops maintenance plan` schedules one".to_owned();
         }
         let mut text = text(&windows, answer.at);
-        if windows.len() == usize::try_from(limit).unwrap_or(usize::MAX) {
-            text.push_str("\n... possibly more: raise --limit");
+        if next_page_token.is_some() {
+            text.push_str("\n... more: raise --limit");
         }
         text
     };

@@ -45,10 +45,11 @@ fn switch(
 }
 
 fn list(options: &Moves, context: &Context) -> Result<Verdict> {
-    let asked = [("stuck", options.stuck.to_string()), ("limit", options.limit.to_string())];
-    let path = query("/ops/v1/moves/under-way", &asked);
-    let shown: MovesUnderWay =
-        with_server(Server::of(&options.server)?, async |client| client.get(&path).await?.read())?;
+    let path = query("/ops/v1/moves/under-way", &[("stuck", options.stuck.to_string())]);
+    let mut shown: MovesUnderWay = with_server(Server::of(&options.server)?, async |client| {
+        client.get_all(&path, "moves").await?.read()
+    })?;
+    shown.moves.truncate(options.limit);
     context.answer(|| text(&shown, options.stuck), &shown)?;
     // With --stuck, the exit code reports stuck objects, too.
     let calm = shown.stuck == 0 && shown.also_stuck.is_empty();

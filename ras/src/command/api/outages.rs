@@ -28,7 +28,7 @@ pub(in crate::command) fn run(options: &Outages, context: &Context) -> Result<Ve
 
 fn list(options: &Outages, context: &Context) -> Result<Verdict> {
     let mut listed: Listed = with_server(Server::of(&options.server)?, async |client| {
-        client.get("/ops/v1/outages").await?.read()
+        client.get_all("/ops/v1/outages", "outages").await?.read()
     })?;
     listed.outages.retain(|outage| options.all || outage.ended_at.is_none());
     let lost = listed.outages.iter().filter(|outage| outage.ended_at.is_none()).count();

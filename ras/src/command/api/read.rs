@@ -2,7 +2,7 @@
 
 use super::ask::with_server;
 use super::kinds;
-use super::listing::{Listing, Paging};
+use super::listing::Listing;
 use crate::cli::{Filter, Get, Kind, List};
 use crate::client::login::Server;
 use crate::client::{Client, path, query};
@@ -143,10 +143,8 @@ async fn pages<L: Listing>(
     loop {
         let mut pairs: Vec<(&str, String)> =
             asked.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-        if L::PAGING != Paging::All {
-            let page = (limit - rows.len()).min(PAGE as usize);
-            pairs.push(("limit", page.to_string()));
-        }
+        let page = (limit - rows.len()).min(PAGE as usize);
+        pairs.push(("limit", page.to_string()));
         pairs.extend(next.take());
         let mut answer = client.get(&query(path, &pairs)).await?;
         let (page, following) = answer.read::<L>()?.rows();
@@ -154,10 +152,7 @@ async fn pages<L: Listing>(
         if let Value::Array(page) = answer.body[L::ROWS].take() {
             sent.extend(page);
         }
-        next = match (L::PAGING, following) {
-            (Paging::Pages(parameter), Some(token)) => Some((parameter, token)),
-            _ => None,
-        };
+        next = following.map(|token| (L::NEXT, token));
         if next.is_none() || rows.len() >= limit {
             let more = next.is_some() || rows.len() > limit;
             rows.truncate(limit);

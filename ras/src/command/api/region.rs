@@ -31,6 +31,11 @@ fn ask(server: &ServerOptions, asked: &Ask) -> Result<Answer> {
     with_server(Server::of(server)?, async |client| client.ask(asked).await)
 }
 
+/// All pages of a list.
+fn all(server: &ServerOptions, path: &str, rows: &str) -> Result<Answer> {
+    with_server(Server::of(server)?, async |client| client.get_all(path, rows).await)
+}
+
 fn rru(of: f64) -> String {
     Rru::from_f64(of).map_or_else(|| "-".to_owned(), amount)
 }
@@ -88,8 +93,8 @@ fn set_region(of: &SetRegion) -> RegionSettingsAsked {
 }
 
 fn types(server: &ServerOptions, context: &Context) -> Result<Verdict> {
-    let answer = ask(server, &Ask::get("/ops/v1/hardware-types"))?;
-    let HardwareTypes { hardware_types } = answer.read()?;
+    let answer = all(server, "/ops/v1/hardware-types", "hardware_types")?;
+    let HardwareTypes { hardware_types, .. } = answer.read()?;
     let text = || {
         let header = ["hardware type", "servers", "buffer wanted", "has", "by"];
         let mut table = tables::table(&header, 1..4);
@@ -172,8 +177,8 @@ pub(in crate::command) fn elastic(action: &ElasticAction, context: &Context) -> 
     let place = |name: &str| path(&["ops", "v1", "elastic-reservations", name]);
     match action {
         ElasticAction::List { server } => {
-            let answer = ask(server, &Ask::get("/ops/v1/elastic-reservations"))?;
-            let ElasticReservations { elastic_reservations } = answer.read()?;
+            let answer = all(server, "/ops/v1/elastic-reservations", "elastic_reservations")?;
+            let ElasticReservations { elastic_reservations, .. } = answer.read()?;
             context.answer(|| elastic_table(&elastic_reservations), &answer.body)?;
         }
         ElasticAction::Set(options) => {
@@ -230,12 +235,12 @@ fn elastic_table(all: &[ElasticReservation]) -> String {
 
 pub(in crate::command) fn quota(action: &QuotaAction, context: &Context) -> Result<Verdict> {
     let quotas = match action {
-        QuotaAction::List { server } => ask(server, &Ask::get("/ops/v1/quotas"))?.read()?,
+        QuotaAction::List { server } => all(server, "/ops/v1/quotas", "quotas")?.read()?,
         QuotaAction::Set(options) => {
             let place = path(&["ops", "v1", "quotas", &options.owner]);
             let asked =
                 Ask::put(place, QuotaAsked { limits: Some(limits(options)), capacity_rru: None });
-            Quotas { quotas: vec![ask(&options.server, &asked)?.read()?] }
+            Quotas { quotas: vec![ask(&options.server, &asked)?.read()?], next_page_token: None }
         }
     };
     context.answer(|| quota_table(&quotas.quotas), &quotas)?;
@@ -281,8 +286,8 @@ pub(in crate::command) fn servers(action: &ServerAction, context: &Context) -> R
         ServerAction::Remove(options) => (&options.of, "/ops/v1/servers/remove", &[]),
         ServerAction::Move(options) => (options, "/ops/v1/servers/move", &[]),
         ServerAction::Drained { server } => {
-            let answer = ask(server, &Ask::get("/ops/v1/drained-servers"))?;
-            let ServersDrained { servers } = answer.read()?;
+            let answer = all(server, "/ops/v1/drained-servers", "servers")?;
+            let ServersDrained { servers, .. } = answer.read()?;
             context.answer(|| drained(&servers), &answer.body)?;
             return Ok(Verdict::Fine);
         }
