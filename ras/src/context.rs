@@ -1,9 +1,9 @@
 //! Context of a subcommand: global options, and answers in the form asked for.
 
 use crate::cli::{Global, Output};
+use crate::terminal::print;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
-use std::io::{ErrorKind, Write};
 use std::time::Instant;
 
 /// Context of every subcommand.
@@ -49,14 +49,4 @@ pub(crate) fn yaml(json: &impl Serialize) -> Result<String> {
     // Via JSON, so that both formats agree.
     let value = serde_json::to_value(json).context("writing the answer")?;
     serde_saphyr::to_string(&value).context("writing the answer")
-}
-
-/// Prints to standard output. A closed pipe is not an error.
-pub(crate) fn print(text: &str) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.trim_end().as_bytes()).and_then(|()| out.write_all(b"\n"));
-    match written.and_then(|()| out.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        other => other.context("writing the answer"),
-    }
 }

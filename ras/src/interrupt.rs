@@ -23,7 +23,7 @@ pub fn listen() -> Result<()> {
     LISTENING.call_once(|| {
         outcome = ctrlc::set_handler(|| {
             if ASKED.fetch_add(1, Ordering::SeqCst) > 0 {
-                eprintln!("ras: stopped at once; results already written stay");
+                crate::terminal::tell("stopped at once; results already written stay");
                 std::process::exit(EXIT_INTERRUPTED);
             }
         });

@@ -14,6 +14,7 @@
 //! | [`context`], [`exit`], [`results`] | options and answers, exit codes, snapshots and results on disk |
 //! | [`report_json`], [`reasons`] | the result's report |
 //! | [`tables`], [`replay_page`], [`progress`] | output for people |
+//! | [`terminal`] | all output to standard output and standard error, with control characters escaped |
 //! | [`quantity`], [`number`] | parsing and formatting of quantities |
 //! | [`interrupt`], [`memory`], [`telemetry`], [`executable`] | Ctrl-C, memory, logs, the path of this program |
 //!
@@ -47,6 +48,7 @@ pub mod solve;
 pub mod store;
 pub mod tables;
 pub mod telemetry;
+pub mod terminal;
 pub mod warm;
 
 use clap::Parser;
@@ -80,13 +82,13 @@ pub fn parse<C: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result
         };
         let old = named(ContextKind::InvalidSubcommand);
         if let Some(now) = cli::new_name(old) {
-            eprintln!("ras: `ras {old}` has a new name: {now}");
+            terminal::tell(&format!("`ras {old}` has a new name: {now}"));
             return ExitCode::FAILURE;
         }
         // In front of a nested subcommand, where it is no option of the command.
         let old = named(ContextKind::InvalidArg);
         if let Some(now) = cli::gone(old).filter(|_| answer.kind() == ErrorKind::UnknownArgument) {
-            eprintln!("ras: {old}: {now}");
+            terminal::tell(&format!("{old}: {now}"));
             return ExitCode::FAILURE;
         }
         // A closed pipe is not an error.
@@ -102,7 +104,7 @@ pub fn conclude(context: &Context, work: impl FnOnce() -> anyhow::Result<Verdict
         Ok(verdict) => verdict.exit_code(),
         Err(error) => {
             // The whole chain: the libraries never repeat a cause in their messages.
-            eprintln!("ras: {error:#}");
+            terminal::tell(&format!("{error:#}"));
             if error.is::<solve::AuditFailed>() {
                 return ExitCode::from(exit::EXIT_AUDIT_FAILED);
             }
@@ -118,6 +120,6 @@ fn refused(error: anyhow::Error, context: &Context) -> anyhow::Result<Verdict> {
         return Err(error);
     };
     context.document(&problem.json())?;
-    eprintln!("ras: {error:#}");
+    terminal::tell(&format!("{error:#}"));
     Ok(verdict)
 }

@@ -1,23 +1,20 @@
 //! Progress of a running solve: a spinner line on a terminal, plain lines otherwise.
 
 use crate::quantity::show_duration;
+use crate::terminal::{self, Spinner};
 use async_solver::Progress;
-use indicatif::{ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Minimum interval between log lines of one step.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(1);
-/// Refresh interval of the clock on a terminal.
-const TICK: Duration = Duration::from_millis(100);
 
 /// Shows the progress of a solve on standard error.
 pub struct Reporter {
     quiet: bool,
     began: Instant,
     deadline: Option<Duration>,
-    line: Option<ProgressBar>,
+    line: Option<Spinner>,
     plain: Mutex<Plain>,
 }
 
@@ -30,14 +27,7 @@ struct Plain {
 impl Reporter {
     /// `began` and `deadline`: those of the process.
     pub fn new(quiet: bool, began: Instant, deadline: Option<Duration>) -> Reporter {
-        let line = (!quiet && std::io::stderr().is_terminal()).then(|| {
-            let line = ProgressBar::new_spinner();
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
-                line.set_style(style);
-            }
-            line.enable_steady_tick(TICK);
-            line
-        });
+        let line = if quiet { None } else { Spinner::new("{spinner} {wide_msg}") };
         Reporter { quiet, began, deadline, line, plain: Mutex::default() }
     }
 
@@ -48,7 +38,7 @@ impl Reporter {
         }
         let text = self.describe(progress);
         if let Some(line) = &self.line {
-            line.set_message(text);
+            line.set(&text);
             return;
         }
         let mut plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,7 +47,7 @@ impl Reporter {
         let due = plain.last.is_none_or(|last| now.duration_since(last) >= PLAIN_INTERVAL);
         if due || plain.step != step {
             *plain = Plain { last: Some(now), step };
-            eprintln!("{text}");
+            terminal::say(&text);
         }
     }
 
@@ -65,15 +55,15 @@ impl Reporter {
     pub fn note(&self, text: &str) {
         match &self.line {
             _ if self.quiet => {}
-            Some(line) => line.println(text),
-            None => eprintln!("{text}"),
+            Some(line) => line.note(text),
+            None => terminal::say(text),
         }
     }
 
     /// Removes the spinner line before the answer is printed.
     pub fn finish(&self) {
         if let Some(line) = &self.line {
-            line.finish_and_clear();
+            line.finish();
         }
     }
 

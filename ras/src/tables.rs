@@ -144,7 +144,7 @@ fn facts(solved: &Solved) -> Table {
     fact(
         "embedded buffer",
         format!(
-            "{} of what is asked; at least {} with this hardware, {} if it were spread evenly\n\
+            "{} of the requested RRU; at least {} with this hardware, {} if it were spread evenly\n\
              {PAPER}",
             percent(buffer.share),
             percent(buffer.bounds.hardware),

@@ -8,7 +8,6 @@ mod traces;
 
 use crate::cli::{Global, LogFormat};
 use anyhow::{Context, Result};
-use std::io::IsTerminal;
 use std::time::Duration;
 use traces::Traces;
 use tracing::field::{Field, Visit};
@@ -35,8 +34,9 @@ pub fn start(options: &Global) -> Result<Telemetry> {
         .parse(filter)
         .with_context(|| format!("--log: {filter:?} is not a filter such as info or ras=debug"))?;
     let logs = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal());
+        .with_writer(|| crate::terminal::Log)
+        // The writer escapes control characters, those of colours, too.
+        .with_ansi(false);
     let logs = match options.log_format {
         LogFormat::Text => logs.compact().with_filter(filter).boxed(),
         LogFormat::Json => logs.json().flatten_event(true).with_filter(filter).boxed(),

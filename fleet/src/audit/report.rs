@@ -288,7 +288,7 @@ impl fmt::Display for AuditReport {
         let BufferShare { share, bounds, .. } = self.buffer;
         writeln!(
             out,
-            "embedded buffer {:.2} % of what is asked (at least {:.2} % with this hardware, \
+            "embedded buffer {:.2} % of the requested RRU (at least {:.2} % with this hardware, \
              {:.2} % if it were spread evenly)",
             100.0 * share,
             100.0 * bounds.hardware,

@@ -3,23 +3,20 @@
 use super::problem::Problem;
 use super::{Client, query};
 use crate::cli::Waiting;
+use crate::terminal::{self, Spinner};
 use anyhow::{Result, anyhow, bail};
 use api_types::requests::Operation;
 use broker::{OperationState, State as _};
 use chrono::{DateTime, SecondsFormat, Utc};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
-use std::io::IsTerminal;
-use std::time::Duration;
 
 /// Duration of one long poll.
 const WAIT: &str = "10s";
-const TICK: Duration = Duration::from_millis(100);
 
 impl Waiting {
     /// Whether to wait: on a terminal, unless told otherwise.
     pub fn waits(self) -> bool {
-        self.wait || !self.no_wait && std::io::stdout().is_terminal()
+        self.wait || !self.no_wait && terminal::is_out()
     }
 }
 
@@ -53,23 +50,18 @@ pub async fn wait(client: &Client, id: &str, what: &str, quiet: bool) -> Result<
 /// A spinner line on a terminal, plain lines otherwise.
 struct Line {
     what: String,
-    living: Option<ProgressBar>,
+    living: Option<Spinner>,
     quiet: bool,
 }
 
 impl Line {
     fn new(what: &str, quiet: bool) -> Line {
-        let living = (!quiet && std::io::stderr().is_terminal()).then(|| {
-            let line = ProgressBar::new_spinner();
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}") {
-                line.set_style(style);
-            }
-            line.set_message(format!("{what}: submitted"));
-            line.enable_steady_tick(TICK);
-            line
-        });
+        let living = if quiet { None } else { Spinner::new("{spinner} {elapsed} {wide_msg}") };
+        if let Some(line) = &living {
+            line.set(&format!("{what}: submitted"));
+        }
         if living.is_none() && !quiet {
-            eprintln!("{what}: submitted");
+            terminal::say(&format!("{what}: submitted"));
         }
         Line { what: what.to_owned(), living, quiet }
     }
@@ -78,8 +70,8 @@ impl Line {
         let since = since.to_rfc3339_opts(SecondsFormat::Secs, true);
         let text = format!("{}: under way since {since}", self.what);
         match &self.living {
-            Some(line) => line.set_message(text),
-            None if !self.quiet => eprintln!("{text}"),
+            Some(line) => line.set(&text),
+            None if !self.quiet => terminal::say(&text),
             None => {}
         }
     }
@@ -88,7 +80,7 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         if let Some(line) = &self.living {
-            line.finish_and_clear();
+            line.finish();
         }
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn run(options: &Demo, context: &Context) -> Result<Verdict> {
 fn find(options: &Demo, context: &Context) -> Result<(String, RegionSnapshot)> {
     let say = |text: &str| {
         if !context.global.quiet && context.global.output == Output::Text {
-            eprintln!("{text}");
+            crate::terminal::say(text);
         }
     };
     if let Some(folder) = trace(options)? {

@@ -16,8 +16,9 @@ mod solve;
 mod store;
 
 use crate::cli::{Command, OpsCommand, RegionCommand, ResultCommand, SnapshotCommand};
-use crate::context::{Context, print};
+use crate::context::Context;
 use crate::exit::Verdict;
+use crate::terminal::print;
 use anyhow::Result;
 
 /// Runs a subcommand.

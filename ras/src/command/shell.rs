@@ -1,8 +1,8 @@
 //! `ras completions` and `ras man`
 
 use crate::cli::Cli;
-use crate::context::print;
 use crate::exit::Verdict;
+use crate::terminal::print;
 use anyhow::{Context, Result};
 use clap::CommandFactory;
 use clap_complete::Shell;

@@ -3,8 +3,9 @@
 use crate::client::Client;
 use crate::client::login::Server;
 use crate::store;
+use crate::terminal;
 use anyhow::{Context as _, Result, ensure};
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal};
 
 /// Runs a subcommand against a server.
 pub(super) fn with_server<T>(
@@ -19,10 +20,9 @@ pub(super) fn confirmed(question: &str, yes: bool) -> Result<bool> {
     if yes {
         return Ok(true);
     }
-    let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    let terminal = std::io::stdin().is_terminal() && terminal::is_err();
     ensure!(terminal, "nothing was done: without a terminal this requires --yes");
-    eprint!("{question} [y/N] ");
-    std::io::stderr().flush().context("asking")?;
+    terminal::ask(&format!("{question} [y/N] "))?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer).context("reading the answer")?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))

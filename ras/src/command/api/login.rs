@@ -5,11 +5,12 @@ use crate::cli::{Login, Logout, Secret};
 use crate::client::login::{self, Place, Server};
 use crate::context::Context;
 use crate::exit::Verdict;
+use crate::terminal;
 use anyhow::{Context as _, Result, bail, ensure};
 use api_types::tokens::Whoami;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde_json::json;
-use std::io::{BufRead, IsTerminal, Read, Write, stderr, stdin};
+use std::io::{BufRead, IsTerminal, Read, stdin};
 
 /// Maximum size of a token.
 const TOKEN_BYTES_MAX: u64 = 1 << 12;
@@ -72,11 +73,10 @@ fn asked(url: &str) -> Result<Secret> {
     if stdin().is_terminal() {
         // Before the prompt, so that input typed ahead is not echoed, either.
         let unseen = Unseen::new()?;
-        eprint!("token for {url}: ");
-        stderr().flush().context("prompting for a token")?;
+        terminal::ask(&format!("token for {url}: "))?;
         let typed = typed();
         drop(unseen);
-        eprintln!();
+        terminal::say("");
         token = typed?;
     } else {
         let input = stdin().lock().take(TOKEN_BYTES_MAX);
