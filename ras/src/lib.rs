@@ -21,6 +21,9 @@
 //! The decisions are elsewhere: `async-solver` solves, `fleet` audits and explains, `datasets`
 //! knows the formats. Start at [`run`].
 
+// Output passes `terminal`.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod cli;
 pub mod client;
 pub mod command;
@@ -91,9 +94,17 @@ pub fn parse<C: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result
             terminal::tell(&format!("{old}: {now}"));
             return ExitCode::FAILURE;
         }
-        // A closed pipe is not an error.
+        if answer.use_stderr() {
+            // Help for a group without a subcommand is no error text.
+            let text = answer.to_string();
+            terminal::say(
+                &text.strip_prefix("error: ").map_or(text.clone(), |of| format!("ras: {of}")),
+            );
+            return ExitCode::FAILURE;
+        }
+        // Help: a closed pipe is not an error.
         let _ = answer.print();
-        if answer.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+        ExitCode::SUCCESS
     })
 }
 

@@ -1,6 +1,6 @@
 //! All output of the program to standard output and standard error. Stored text may have control characters, such as
 //! an escape sequence in a label: a terminal would execute them. Every text passes [`escaped`] here, and clippy
-//! (`clippy.toml`) refuses other ways out.
+//! refuses other ways out (`clippy.toml`, and `lib.rs`).
 
 use anyhow::{Context as _, Result};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -71,7 +71,7 @@ pub fn print(text: &str) -> Result<()> {
 
 /// Prints a line to standard error.
 pub fn say(text: &str) {
-    // Nobody is left to tell.
+    // A failure to write an error cannot be reported.
     let _ = writeln!(err(), "{}", escaped(text));
 }
 

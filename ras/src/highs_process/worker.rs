@@ -6,7 +6,6 @@ use anyhow::{Context, Result};
 use async_solver::backend::{LpProblem, LpRequest, solve_with_highs};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
-use std::os::fd::AsFd;
 use std::time::Instant;
 
 /// Serves one problem over standard input and output.
@@ -16,8 +15,8 @@ use std::time::Instant;
 /// answers.
 pub fn run(memory_limit: Option<u64>) -> Result<()> {
     // HiGHS may print to standard output, which must not mix with the answer.
-    let answer_to = std::io::stdout().as_fd().try_clone_to_owned().context("standard output")?;
-    rustix::stdio::dup2_stdout(std::io::stderr()).context("standard output")?;
+    let answer_to = rustix::stdio::stdout().try_clone_to_owned().context("standard output")?;
+    rustix::stdio::dup2_stdout(rustix::stdio::stderr()).context("standard output")?;
     if let Some(bytes) = memory_limit {
         memory::limit(bytes).context("limiting the memory of HiGHS")?;
     }

@@ -40,6 +40,18 @@ fn invalid_input_exits_1_and_writes_nothing() {
 }
 
 #[test]
+fn control_characters_reach_no_terminal() {
+    let place = Place::new();
+    let done = place.ras("solve \u{1b}[31mred --out x").code(1);
+    assert!(done.stderr().contains("\\u001b[31mred"), "{}", done.stderr());
+    assert!(!done.stderr().contains('\u{1b}'), "{}", done.stderr());
+    // Errors of the command line itself have the same voice.
+    let done = place.ras("solve region --out x --\u{1b}[31mred").code(1);
+    assert!(done.stderr().starts_with("ras: unexpected argument"), "{}", done.stderr());
+    assert!(!done.stderr().contains('\u{1b}'), "{}", done.stderr());
+}
+
+#[test]
 fn misspelled_name_suggests_the_right_one() {
     let place = Place::new();
     place.region("region");
