@@ -1,6 +1,6 @@
 //! The proved dual bound: Lagrangian relaxation of eq. 5.
 //!
-//! With a price `p >= 0` on every server of a pool, the reservations fall apart, and
+//! With a price `p >= 0` on every server of a pool, the reservations separate, and
 //! `L(p) = sum over r of bound_r(p) - sum over pools of p size` is at most the cost of any integer
 //! assignment: a feasible one uses at most `size` servers of a pool, so its cost is at least its
 //! cost with every server charged and the whole supply refunded, and `bound_r` is at most what any

@@ -1,7 +1,7 @@
 //! Phase 2: which servers, so that no rack holds too much of a reservation (eq. 2).
 //!
 //! Phase 1 has fixed how many servers of each pool each reservation keeps and gains. A pool lies
-//! in one MSB and so does a rack, so rack goals fall apart into one problem per MSB, solved here
+//! in one MSB and so does a rack, so rack goals separate into one problem per MSB, solved here
 //! for every reservation (the paper covers a tenth of them in each solve). Nothing of phase 1
 //! changes: the same counts are kept, of the same price to move.
 

@@ -140,7 +140,7 @@ impl phase1::Proof {
         match self {
             phase1::Proof::Lagrangian => {
                 "Lagrangian relaxation of eq. 5: with a price on every server of a pool the \
-                 reservations fall apart, and each one's bound counts attainable largest MSB \
+                 reservations separate, and each one's bound counts attainable largest MSB \
                  shares in whole servers; valid for any non-negative prices (docs/formulation.md)"
             }
             phase1::Proof::BranchAndBound => {
