@@ -80,6 +80,9 @@ async fn emergency_needs_its_role() {
         (&replacements["replacements"], &replacements["counts"], &replacements["seconds"]["p99"]),
         (&json!([]), &json!({}), &Value::Null)
     );
-    assert_eq!(place.get("/ops/v1/outages").await.1, json!({ "outages": [], "next_page_token": null }));
+    assert_eq!(
+        place.get("/ops/v1/outages").await.1,
+        json!({ "outages": [], "next_page_token": null })
+    );
     assert_eq!(place.get("/ops/v1/loans").await.1, json!({ "loans": [], "next_page_token": null }));
 }
