@@ -34,6 +34,7 @@ pub use http::tls::{TlsError, TlsFiles};
 pub use local::{LocalSocket, local_actor, socket_path};
 pub use rehearsal::{Rehearse, Rehearsed, Stand};
 
+use api::described::{self, Described};
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum_server::Server;
@@ -240,8 +241,10 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, RegionCache) {
     if decides {
         tokio::spawn(admission::worker::run(site.admission(), site.submitted.clone()));
     }
-    let (described, _) = api::routes().split_for_parts();
-    let router = described
+    let (routes, description) = api::routes().split_for_parts();
+    let description = Arc::new(Described::new(&description));
+    let router = routes
+        .layer(from_fn_with_state(description, described::check))
         .merge(api::browse::routes(openapi()))
         .merge(web::routes())
         .with_state(site)

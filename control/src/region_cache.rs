@@ -12,6 +12,7 @@ use broker::{Broker, DbError, Export, ExportError, Seq, TargetVersion, Waiters};
 use fleet::audit::{Certificate, certificate};
 use fleet::{RegionSnapshot, ReservationName, SnapshotError};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::{Mutex, watch};
@@ -116,6 +117,8 @@ pub struct RegionCache(Arc<Inner>);
 struct Inner {
     broker: Broker,
     latest: watch::Sender<Option<Arc<CachedRegion>>>,
+    /// Whether the store has been read: `latest` is `None` because nothing is loaded.
+    was_read: AtomicBool,
     /// Held during a read, so that concurrent callers share it.
     reading: Mutex<()>,
     /// Callers that wait for a read, without the background task.
@@ -135,6 +138,7 @@ impl RegionCache {
         let inner = Inner {
             broker,
             latest: watch::Sender::new(None),
+            was_read: AtomicBool::new(false),
             reading: Mutex::new(()),
             waiters: Waiters::default(),
         };
@@ -146,6 +150,11 @@ impl RegionCache {
     /// The cached region; `None`: not read yet, or the store is empty.
     pub fn latest(&self) -> Option<Arc<CachedRegion>> {
         self.0.latest.borrow().clone()
+    }
+
+    /// Whether the store was read since the start, whether or not a region is loaded.
+    pub fn was_read(&self) -> bool {
+        self.0.was_read.load(Ordering::Acquire)
     }
 
     /// Subscribes to the regions that are read.
@@ -209,11 +218,15 @@ impl Inner {
         let read = read.await;
         match &read {
             Ok(_) => {}
-            Err(RegionError::NothingLoaded) => drop(self.latest.send_replace(None)),
+            Err(RegionError::NothingLoaded) => {
+                self.latest.send_replace(None);
+                self.was_read.store(true, Ordering::Release);
+            }
             Err(_) => return read.map(Arc::new),
         }
         let region = Arc::new(read?);
         self.latest.send_replace(Some(region.clone()));
+        self.was_read.store(true, Ordering::Release);
         Ok(region)
     }
 }

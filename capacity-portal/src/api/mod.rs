@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `v1`, `ops` | the routes of owners and of operators |
 //! | `probes`, `metrics` | liveness, readiness, status; metrics |
+//! | `described` | middleware: unknown parameters, content types, ETags of reads |
 //! | `openapi`, `browse`, `schemas` | the OpenAPI description, a page to browse it, the schema of request files |
 //! | `views`, `rru_values`, `quiet_time` | response types and readers that `v1` and `ops` share |
 
 pub(crate) mod browse;
+pub(crate) mod described;
 mod metrics;
 pub(crate) mod openapi;
 pub(crate) mod ops;

@@ -2,7 +2,7 @@
 //! here.
 
 use super::ops::maintenance::PLANNED_SCOPES;
-use crate::http::problem::CODES;
+use crate::http::problem_types::TYPES;
 use broker::{
     Cause, EmergencyState, FailureReason, GrantPolicy, MaintenanceState, MoveOrigin, MoveReason,
     MoveState, OperationState, OperationSubject, PastKind, PlanState, ReplacementState,
@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use utoipa::openapi::OpenApi;
 
 /// Methods of a path, as the document names them.
-const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+pub(super) const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
 /// The description, as served and as committed in the repository.
 pub(crate) fn text(described: OpenApi) -> String {
@@ -146,6 +146,13 @@ fn finish(path: &str, method: &str, operation: &mut Map<String, Value>) {
     let asks = parameters.is_some_and(|parameters| !parameters.is_empty());
     let names = parameters.is_some_and(|all| all.iter().any(|one| one["in"] == "path"));
     let says = operation.contains_key("requestBody");
+    if method == "get" {
+        let parameters = operation.entry("parameters").or_insert_with(|| json!([]));
+        parameters.as_array_mut().expect("a list").push(json!({
+            "name": "If-None-Match", "in": "header", "required": false,
+            "description": "the ETag of an earlier answer", "schema": { "type": ["string", "null"] },
+        }));
+    }
     let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) else {
         return;
     };
@@ -155,7 +162,9 @@ fn finish(path: &str, method: &str, operation: &mut Map<String, Value>) {
         ("403", true),
         ("404", names),
         ("408", says),
+        ("304", method == "get"),
         ("413", method != "get"),
+        ("415", says),
         ("429", true),
         ("500", true),
         ("503", true),
@@ -196,7 +205,9 @@ fn responses() -> Value {
         "403": problem("The token does not permit this."),
         "404": problem("The object does not exist."),
         "408": problem("The body did not arrive in time."),
+        "304": { "description": "The answer has the ETag of `If-None-Match`." },
         "413": problem("The body is too large."),
+        "415": problem("The body is of another content type than JSON."),
         "429": later("Too many requests."),
         "500": problem("Internal error."),
         "503": later("Postgres does not answer, or the server is busy; retry later."),
@@ -204,16 +215,20 @@ fn responses() -> Value {
 }
 
 fn problem() -> Value {
+    let codes: Vec<&str> = TYPES.iter().map(|(code, _)| *code).collect();
     json!({
         "type": "object",
         "description": "An error (RFC 9457). Some codes have further members; those of several codes are \
             described here.",
         "required": ["type", "title", "status", "code", "detail", "request_id"],
         "properties": {
-            "type": { "type": "string", "format": "uri-reference" },
+            "type": {
+                "type": "string", "format": "uri-reference",
+                "description": "Path of a page that explains the code.",
+            },
             "title": { "type": "string" },
             "status": { "type": "integer", "minimum": 400, "maximum": 599 },
-            "code": { "type": "string", "enum": CODES, "description": "Stable code, for programs." },
+            "code": { "type": "string", "enum": codes, "description": "Stable code, for programs." },
             "detail": { "type": "string", "description": "The reason, as text." },
             "request_id": {
                 "type": "string", "format": "uuid",
@@ -225,6 +240,7 @@ fn problem() -> Value {
                     "type": "object", "required": ["field", "detail"],
                     "properties": {
                         "field": { "type": "string", "description": "Path of the field; in a plan with the index of its change." },
+                        "pointer": { "type": "string", "description": "JSON pointer to the field (RFC 6901), as a fragment." },
                         "detail": { "type": "string", "description": "The reason, as text." },
                     },
                 },

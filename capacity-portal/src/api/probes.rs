@@ -7,7 +7,7 @@ use api_types::status::{RegionStatus, StatusJob, StatusQueue, StatusReservations
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
 use broker::{Broker, State as _, Status};
 use serde::Serialize;
@@ -24,7 +24,7 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(numbers))
 }
 
-/// Whether Postgres answers.
+/// Whether the server is ready.
 #[derive(Debug, Serialize, ToSchema)]
 struct Ready {
     ready: bool,
@@ -84,12 +84,13 @@ async fn live() -> &'static str {
     "alive\n"
 }
 
-/// Readiness: whether Postgres answers
+/// Readiness: whether Postgres answers and the region has been read since the start
 #[utoipa::path(get, path = "/ready", operation_id = "ready", responses(
     (status = 200, description = "ready", body = Ready),
     (status = 503, description = "not ready, with the reason", body = Ready)))]
-async fn ready(State(broker): State<Broker>) -> Response {
-    match broker.answers(READY_WITHIN).await {
+async fn ready(State(site): State<Site>) -> Response {
+    match site.broker.answers(READY_WITHIN).await {
+        Ok(()) if !site.region.was_read() => unavailable("the region has not been read yet"),
         Ok(()) => Json(Ready { ready: true, reason: None }).into_response(),
         Err(error) => unavailable(&error.to_string()),
     }
@@ -97,7 +98,7 @@ async fn ready(State(broker): State<Broker>) -> Response {
 
 fn unavailable(reason: &str) -> Response {
     let body = Json(Ready { ready: false, reason: Some(reason.to_owned()) });
-    (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
+    (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "1")], body).into_response()
 }
 
 /// Contents of the store, counted

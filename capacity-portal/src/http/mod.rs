@@ -3,7 +3,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | `state` | state shared by all handlers |
-//! | `problem` | errors as `application/problem+json` |
+//! | `problem`, `problem_types` | errors as `application/problem+json`; their codes and meanings |
 //! | `auth` | tokens, roles, sessions and the caller of a request |
 //! | `limits`, `rate` | middleware in front of every route; rate limits |
 //! | `query`, `body` | strict reading of queries and bodies |
@@ -24,6 +24,7 @@ pub(crate) mod list_filter;
 pub(crate) mod page;
 pub(crate) mod preconditions;
 pub(crate) mod problem;
+pub(crate) mod problem_types;
 pub(crate) mod query;
 pub(crate) mod rate;
 pub(crate) mod schema;

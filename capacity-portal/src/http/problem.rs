@@ -1,5 +1,6 @@
 //! Errors as `application/problem+json` (RFC 9457), with a stable `code` and the id of the request.
 
+use super::problem_types::{PROBLEMS, meaning};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -16,80 +17,8 @@ use uuid::Uuid;
 /// Header of the id of a request.
 const REQUEST_ID: &str = "x-request-id";
 
-/// All codes. Clients depend on them: none is renamed or removed.
-pub(crate) const CODES: &[&str] = &[
-    "all_refused",
-    "archive_unavailable",
-    "body_too_large",
-    "body_too_slow",
-    "busy",
-    "csrf",
-    "exists",
-    "file_too_large",
-    "guarantee",
-    "in_the_past",
-    "internal",
-    "invalid",
-    "key_in_use",
-    "key_reused",
-    "late",
-    "length",
-    "malformed",
-    "method_not_allowed",
-    "no_archive",
-    "no_chance",
-    "no_planner",
-    "no_region",
-    "no_report",
-    "no_rollout",
-    "no_such_reservation",
-    "not_active",
-    "not_answered",
-    "not_found",
-    "not_granted",
-    "not_guaranteed",
-    "nothing_fits",
-    "other_owner",
-    "outage_now",
-    "over",
-    "page_token",
-    "plan_over",
-    "plan_stale",
-    "postgres_unavailable",
-    "profile_in_use",
-    "quota_exceeded",
-    "region_unreadable",
-    "request_open",
-    "request_refused",
-    "role_missing",
-    "share",
-    "token_exists",
-    "token_missing",
-    "token_unknown",
-    "too_few_lost",
-    "too_many_plans",
-    "too_many_readers",
-    "too_many_requests",
-    "too_many_rows",
-    "unknown_contract",
-    "unknown_emergency",
-    "unknown_file",
-    "unknown_hardware_type",
-    "unknown_maintenance",
-    "unknown_msb",
-    "unknown_operation",
-    "unknown_plan",
-    "unknown_profile",
-    "unknown_request",
-    "unknown_reservation",
-    "unknown_scope",
-    "unknown_token",
-    "unknown_server",
-    "unknown_solve",
-    "unknown_version",
-    "version_required",
-    "version_stale",
-];
+/// When to retry, if the problem does not know better.
+const RETRY: Duration = Duration::from_secs(5);
 
 /// An error response.
 #[derive(Clone, Debug)]
@@ -108,7 +37,7 @@ impl Problem {
         code: &'static str,
         detail: impl Into<String>,
     ) -> Problem {
-        debug_assert!(CODES.contains(&code), "{code:?} is not in CODES");
+        debug_assert!(meaning(code).is_some(), "{code:?} is not in TYPES");
         Problem { status, code, detail: detail.into(), members: Map::new(), after: None }
     }
 
@@ -124,7 +53,7 @@ impl Problem {
 
     /// A retry may succeed later.
     pub(crate) fn unavailable(code: &'static str, detail: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail).after(Duration::from_secs(5))
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail).after(RETRY)
     }
 
     /// Sets `Retry-After`.
@@ -176,21 +105,65 @@ impl Problem {
                 ("method_not_allowed", "the path does not support this method")
             }
             StatusCode::PAYLOAD_TOO_LARGE => ("body_too_large", "the body exceeds 4 MiB"),
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+                ("unsupported_media_type", "the body is of another content type")
+            }
             _ => ("not_answered", "the request failed"),
         };
         Problem::new(status, code, detail)
     }
 
     fn body(mut self, id: Uuid) -> Vec<u8> {
+        for error in
+            self.members.get_mut("errors").and_then(Value::as_array_mut).into_iter().flatten()
+        {
+            add_pointer(error);
+        }
+        if let Some(pointer) = self.members.get("field").and_then(Value::as_str).map(pointer) {
+            self.members.insert("pointer".to_owned(), pointer.into());
+        }
         let title = self.status.canonical_reason().unwrap_or("problem");
         let fixed = json!({
-            "type": "about:blank", "title": title, "status": self.status.as_u16(),
+            "type": format!("{PROBLEMS}{}", self.code), "title": title, "status": self.status.as_u16(),
             "code": self.code, "detail": self.detail, "request_id": id.to_string(),
         });
         if let Value::Object(fixed) = fixed {
             self.members.extend(fixed);
         }
         Value::Object(self.members).to_string().into_bytes()
+    }
+}
+
+/// Members of a body that are maps, whose keys may contain any character.
+const MAPS: [&str; 3] = ["affinity", "labels", "rru"];
+
+/// JSON pointer (RFC 6901), as a fragment, to a field such as `changes[0].affinity.dc1`; empty: the whole body.
+fn pointer(field: &str) -> String {
+    let mut pointer = "#".to_owned();
+    let mut add = |token: &str| {
+        pointer.push('/');
+        pointer.push_str(&token.replace('~', "~0").replace('/', "~1"));
+    };
+    let mut rest = field;
+    while !rest.is_empty() {
+        let end = rest.find(['.', '[', ']']).unwrap_or(rest.len());
+        let (token, after) = rest.split_at(end);
+        if !token.is_empty() {
+            add(token);
+        }
+        rest = after.get(1..).unwrap_or_default();
+        if MAPS.contains(&token) && after.starts_with('.') {
+            add(rest);
+            break;
+        }
+    }
+    pointer
+}
+
+/// Adds the pointer to the field of an error.
+fn add_pointer(error: &mut Value) {
+    if let Some(pointer) = error.get("field").and_then(Value::as_str).map(pointer) {
+        error["pointer"] = pointer.into();
     }
 }
 
@@ -271,6 +244,10 @@ pub(crate) async fn finish(request: Request, next: Next) -> Response {
     let status = response.status();
     let is_error = status.is_client_error() || status.is_server_error();
     let own = response.extensions_mut().remove::<Problem>();
+    if status == StatusCode::ACCEPTED {
+        // When to ask for the outcome.
+        response.headers_mut().entry(RETRY_AFTER).or_insert(HeaderValue::from_static("1"));
+    }
     match own.or_else(|| is_error.then(|| Problem::of(status))) {
         Some(problem) => write(&mut response, problem, id),
         None => set_id(&mut response, id),
@@ -290,7 +267,9 @@ fn write(response: &mut Response, problem: Problem, id: Uuid) {
     let headers = response.headers_mut();
     headers.remove(CONTENT_LENGTH);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-    if let Some(after) = problem.after {
+    let busy = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];
+    let after = problem.after.or_else(|| busy.contains(&problem.status).then_some(RETRY));
+    if let Some(after) = after {
         headers.insert(RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
     }
     if problem.status == StatusCode::UNAUTHORIZED {
@@ -303,5 +282,26 @@ fn write(response: &mut Response, problem: Problem, id: Uuid) {
 fn set_id(response: &mut Response, id: Uuid) {
     if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
         response.headers_mut().insert(REQUEST_ID, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pointer;
+
+    #[test]
+    fn pointer_names_the_field_of_the_body() {
+        for (field, expected) in [
+            ("", "#"),
+            ("owner", "#/owner"),
+            ("changes[0].owner", "#/changes/0/owner"),
+            ("servers[12]", "#/servers/12"),
+            ("changes[1].churn_contract.quiet[2]", "#/changes/1/churn_contract/quiet/2"),
+            ("affinity.dc.1/a", "#/affinity/dc.1~1a"),
+            ("rru.C[1]", "#/rru/C[1]"),
+            ("grant_policy.at_least_rru", "#/grant_policy/at_least_rru"),
+        ] {
+            assert_eq!(pointer(field), expected, "{field}");
+        }
     }
 }

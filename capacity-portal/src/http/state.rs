@@ -48,6 +48,18 @@ impl Site {
         Admission { broker, region, queue, remote }
     }
 
+    /// [`Self::cached_region`]; `None`: no region is loaded.
+    pub(crate) async fn known_region(&self) -> Result<Option<Arc<CachedRegion>>, Problem> {
+        match self.region.latest() {
+            Some(held) => Ok(Some(held)),
+            None => match in_time(self.region.read_current()).await {
+                Ok(held) => Ok(Some(held)),
+                Err(problem) if problem.code() == "no_region" => Ok(None),
+                Err(problem) => Err(problem),
+            },
+        }
+    }
+
     /// The cached region, which may be some seconds old; read now if none is cached.
     pub(crate) async fn cached_region(&self) -> Result<Arc<CachedRegion>, Problem> {
         match self.region.latest() {

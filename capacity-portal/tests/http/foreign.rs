@@ -29,7 +29,7 @@ async fn arbitrary_query_text_causes_no_server_error() {
         }
         let empty = Vec::new();
         let parameters = get["parameters"].as_array().unwrap_or(&empty);
-        for of in parameters {
+        for of in parameters.iter().filter(|of| of["in"] != "header") {
             let name = of["name"].as_str().expect("a name");
             for text in odd() {
                 let mut url = path.clone();

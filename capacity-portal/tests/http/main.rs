@@ -19,6 +19,7 @@ mod operators;
 mod page_contents;
 mod pages;
 mod place;
+mod protocol;
 mod region_edits;
 mod requests;
 mod rollouts;

@@ -142,6 +142,16 @@ impl Place {
         }
     }
 
+    /// Waits until it has read the region.
+    pub async fn ready(&self) {
+        let ready = async {
+            while self.send(Method::GET, "/ready", None, "").await.status() != 200 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, ready).await.expect("it becomes ready");
+    }
+
     /// Stops its Postgres.
     pub async fn stop_postgres(&mut self) {
         match &mut self.postgres {

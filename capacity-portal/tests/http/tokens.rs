@@ -53,6 +53,7 @@ async fn closed_region_is_read_with_any_token() {
         }
     }
     // Probes are for balancers, which have no tokens.
+    place.ready().await;
     for path in ["/live", "/ready", "/status", "/metrics"] {
         assert_eq!(place.send(Method::GET, path, None, "").await.status(), 200, "{path}");
     }

@@ -100,7 +100,7 @@ pub(super) async fn list(
     let after: Option<String> = cursor.position(list.page_token.as_deref())?;
     let mut after = after.unwrap_or_default();
     query::storable([&after].into_iter())?;
-    let held = site.region.latest();
+    let held = site.known_region().await?;
     let (mut found, mut more) = (Vec::new(), true);
     // The state follows from the region, so a filter by state may need more than one query.
     while more && found.len() <= limit as usize {
@@ -157,7 +157,7 @@ pub(super) async fn find(
     caller.reads()?;
     let card = card(&site, &caller, name).await?;
     let version = card.version.clone();
-    let held = site.region.latest();
+    let held = site.known_region().await?;
     let status = held.as_ref().and_then(|held| held.statuses.get(&card.reservation));
     Ok(etag(Json(reservation_view::view(card, status)), &version))
 }
