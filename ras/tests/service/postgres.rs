@@ -183,11 +183,13 @@ fn exhausted_or_read_only_postgres_is_waited_for() {
         let (code, answer) = place.local("POST", "/ops/v1/solves");
         code == 503 && answer.contains("Postgres is read-only")
     };
+    // The worker writes every time it looks for a job. Until then a solve could still be queued, and each further request
+    // would join it without a write.
+    let until = Instant::now() + PATIENCE;
+    until_true("it is logged", until, || log().contains("Postgres is read-only"));
     until_true("it is read-only", Instant::now() + PATIENCE, refused);
     place.ras(&format!("snapshot export out {near}")).code(0);
     place.ras(&format!("up {near} --listen none")).fails_with(&["read-only"]);
-    let until = Instant::now() + PATIENCE;
-    until_true("it is logged", until, || log().contains("Postgres is read-only"));
     assert_eq!(reason(&up), None, "who reads is served");
     read_only("off");
     let until = Instant::now() + PATIENCE;
