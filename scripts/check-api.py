@@ -45,7 +45,7 @@ window = {"scope": "server", "scope_id": servers[0], "length_seconds": 3600, "dr
           "starts_at": month_ahead, "why": "a check"}
 maintenance = ask("/ops/v1/maintenance", window)["plan"]
 emergency = str(uuid.uuid4())
-needs = {"emergency": emergency, "reservation": reservations[0], "rru": 1, "why": "a check"}
+needs = {"emergency": emergency, "reservation": reservations[0], "rru": 1, "why": "a check", "max_servers": 9}
 # Refused or granted, it is there.
 ask("/ops/v1/emergencies?wait=5", needs, fine=(409,))
 

@@ -17,6 +17,35 @@ pub struct EmergencyAsked {
     pub rru: f64,
     /// Why, as text.
     pub why: String,
+    /// The most servers that it may take, as the preview shows them.
+    pub max_servers: u32,
+    /// Whether the limits of emergencies and quotas do not apply; needs the role `operator`, too.
+    #[serde(default)]
+    pub beyond_limits: bool,
+}
+
+/// What an emergency would be granted now.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct EmergencyPreview {
+    /// The reservation.
+    pub reservation: String,
+    /// Additional RRU requested.
+    pub asked_rru: f64,
+    /// RRU that would be granted.
+    pub grantable_rru: f64,
+    /// Servers that would be taken.
+    pub servers: u32,
+    /// Of these, servers from shared buffers.
+    pub from_shared: u32,
+    /// Code of the refusal; null: it would be granted.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub refusal: Option<String>,
+    /// Reason of the refusal, as text.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub refused_because: Option<String>,
 }
 
 /// An emergency request.
@@ -51,6 +80,12 @@ pub struct Emergency {
     pub refused_because: Option<String>,
     /// Whether it still waits for a solve to spread and buffer it.
     pub debt: bool,
+    /// The most servers that it may take; null: requested before there was such a limit.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub max_servers: Option<u32>,
+    /// Whether the limits of emergencies and quotas do not apply to it.
+    pub beyond_limits: bool,
 }
 
 /// Granted capacity.

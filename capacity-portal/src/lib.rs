@@ -43,7 +43,6 @@ use broker::{AllocatorView, Broker};
 use control::{
     ChangeNotifier, EventBatcher, PlanQueue, Planner, RegionCache, RemotePlanner, admission,
 };
-use decisions::emergency::{Pick, Stock};
 use fleet::pace::Limits as MoveLimits;
 use http::auth::cache::TokenCache;
 use http::limits::{self, HEAD_WITHIN, RequestLimits};
@@ -82,8 +81,6 @@ pub struct PortalSettings {
     pub tls: Option<TlsFiles>,
     /// Whether a proxy in front terminates TLS, so that cookies are for TLS only.
     pub tls_before: bool,
-    /// Chooses the servers of an emergency, as the mover does, for previews; `None`: no previews.
-    pub choose: Option<fn(&Stock) -> Vec<Pick>>,
 }
 
 /// A server that listens on a network address, a unix socket, or both.
@@ -230,7 +227,6 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, RegionCache) {
         plan_queue: PlanQueue::new(settings.planner),
         remote_planner: RemotePlanner::new(broker.clone(), region.clone()),
         rehearsal: settings.rehearsal,
-        choose: settings.choose,
         move_limits: settings.move_limits,
         region_summaries: RegionSummaries::default(),
         notifier,

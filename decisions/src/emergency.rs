@@ -3,6 +3,9 @@
 //! Free servers come before those of shared buffers. Then comes the MSB in which the reservation holds least,
 //! because the loss of an MSB costs at most the largest share; then the most valuable server, so that few
 //! move, except that a server worth more than the missing amount comes after smaller ones.
+//!
+//! Emergencies have limits, because a typo must not empty a region: together they may double what a reservation is
+//! promised ([`exceeds_promise`]), and half of each shared buffer stays ([`takable_of_buffer`]).
 
 use crate::place::PlaceLimits;
 use crate::region::Region;
@@ -35,8 +38,25 @@ pub struct Stock {
     pub asked: Rru,
     /// Servers that can be granted.
     pub groups: Vec<StockGroup>,
+    /// The most servers that may be taken; `None`: as many as the request needs.
+    pub most: Option<u64>,
+    /// The most servers of each type that may be taken from shared buffers; a type that is absent has no limit.
+    pub shared_most: BTreeMap<HardwareTypeName, u64>,
     /// Values, holdings and placement rules of the reservation.
     pub worth: SpareContext,
+}
+
+/// Whether emergencies of `open` RRU, granted or waiting, and one of `asked` would more than double a promise that is
+/// `promised` without them.
+pub fn exceeds_promise(promised: Rru, open: Rru, asked: Rru) -> bool {
+    open + asked > promised
+}
+
+/// Servers that emergencies may take of a shared buffer that owns `owned` servers: half of what it is promised, at one
+/// RRU a server, stays.
+pub fn takable_of_buffer(promised: Rru, owned: u64) -> u64 {
+    let promised = promised.or_zero().0.unsigned_abs();
+    owned.saturating_sub(promised.div_ceil(2 * Rru::units(1).0.unsigned_abs()))
 }
 
 impl Stock {
@@ -66,9 +86,26 @@ impl Stock {
             reservation: of.id.clone(),
             asked,
             groups: groups.into_iter().map(group).collect(),
+            most: None,
+            shared_most: shared_most(region),
             worth: SpareContext::of(region, &BTreeSet::from([reservation])),
         }
     }
+}
+
+/// The servers of each type that emergencies may take of shared buffers.
+fn shared_most(region: &Region) -> BTreeMap<HardwareTypeName, u64> {
+    let snapshot = region.snapshot;
+    let buffers = snapshot.reservations.iter().enumerate();
+    let buffers = buffers.filter(|(_, of)| of.kind == ReservationKind::SharedBuffer);
+    let most = buffers.filter_map(|(at, of)| {
+        let (ty, _) = of.rru.first()?;
+        let owner = Some(ReservationIx::new(at));
+        let owned = region.servers.iter().filter(|state| state.owner == owner).count() as u64;
+        let ty = snapshot.hardware_types[ty.ix()].clone();
+        Some((ty, takable_of_buffer(of.capacity, owned)))
+    });
+    most.collect()
 }
 
 /// Servers chosen from a group.
@@ -114,11 +151,14 @@ fn choose_within(stock: &Stock, aim: Rru) -> (Vec<Pick>, Rru) {
         .filter(|(group, value, _)| *value > Rru::ZERO && place.allows(&group.msb))
         .collect();
     let mut picked: BTreeMap<usize, u64> = BTreeMap::new();
+    let mut shared_left = stock.shared_most.clone();
+    let mut servers_left = stock.most.unwrap_or(u64::MAX);
     let mut missing = aim;
-    while missing > Rru::ZERO {
+    while missing > Rru::ZERO && servers_left > 0 {
         let fits = |(group, value, count): &(&StockGroup, Rru, u64)| {
             let share = held.get(&group.msb).copied().unwrap_or_default();
-            *count > 0 && share + *value <= most
+            let spared = group.shared && shared_left.get(&group.hardware_type) == Some(&0);
+            *count > 0 && share + *value <= most && !spared
         };
         let best = left.iter().enumerate().filter(|(_, of)| fits(of)).min_by_key(
             |(_, (group, value, _))| {
@@ -131,6 +171,10 @@ fn choose_within(stock: &Stock, aim: Rru) -> (Vec<Pick>, Rru) {
         let Some((g, _)) = best else { break };
         let (group, value, count) = &mut left[g];
         *count -= 1;
+        servers_left -= 1;
+        if let Some(left) = shared_left.get_mut(&group.hardware_type).filter(|_| group.shared) {
+            *left -= 1;
+        }
         missing -= *value;
         *held.entry(&group.msb).or_default() += *value;
         *picked.entry(g).or_default() += 1;

@@ -13,22 +13,23 @@ use crate::log::change::Change;
 use crate::log::trail::{Action, TargetVersion};
 use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence_at_head};
-use crate::promises::promise;
+use crate::promises::{promise, quota};
 use crate::topology::places::Topology;
 use chrono::{DateTime, Utc};
-use decisions::emergency::{Pick, Stock, StockGroup};
+use decisions::emergency::{Pick, Stock, StockGroup, exceeds_promise, takable_of_buffer};
 use fleet::{ReservationKind, ReservationName, Rru};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) mod sql {
     crate::statements! {
-        ASK = "INSERT INTO emergencies (emergency_id, reservation, asked_micro, why, asked_by, state) \
-            VALUES ($1, $2, $3, $4, $5, 'asked')";
+        ASK = "INSERT INTO emergencies (emergency_id, reservation, asked_micro, why, asked_by, state, max_servers, \
+                beyond_limits) \
+            VALUES ($1, $2, $3, $4, $5, 'asked', $6, $7)";
         ANY = "SELECT EXISTS (SELECT FROM emergencies WHERE state = 'asked')";
         /// The next request: of the most important reservation, then the oldest.
-        ASKED = "SELECT e.emergency_id, e.reservation, e.asked_micro FROM emergencies e \
+        ASKED = "SELECT e.emergency_id, e.reservation, e.asked_micro, e.max_servers, e.beyond_limits FROM emergencies e \
             LEFT JOIN reservations r ON r.reservation = e.reservation \
             LEFT JOIN promises p ON p.promise_id = r.promise_id WHERE e.state = 'asked' \
             ORDER BY p.priority NULLS LAST, e.asked_at, e.emergency_id LIMIT 1 FOR UPDATE OF e";
@@ -63,6 +64,12 @@ pub(crate) mod sql {
                 target_version = $6, target_origin = 'emergency' \
             FROM reservations r, chosen c WHERE r.reservation = $1 AND s.server_id = c.server_id \
             RETURNING s.server::text";
+        /// What the emergencies of a reservation were granted and have not given back.
+        OPEN = "SELECT coalesce(sum(granted_micro), 0)::bigint FROM emergencies \
+            WHERE reservation = $1 AND state = 'granted'";
+        OWNED_BY_BUFFERS = "SELECT r.reservation, count(*) FROM servers s \
+            JOIN reservations r ON r.reservation_id = s.current_reservation_id \
+            WHERE r.kind = 'shared_buffer' GROUP BY 1";
         GRANT = "UPDATE emergencies SET state = 'granted', granted_micro = $2, \
             granted_at = clock_timestamp(), servers = $3, from_shared = $4 WHERE emergency_id = $1";
         REFUSE = "UPDATE emergencies SET state = 'refused', refusal = $2 WHERE emergency_id = $1";
@@ -71,7 +78,7 @@ pub(crate) mod sql {
         LISTED = "SELECT e.emergency_id, e.reservation, e.asked_micro, e.why, e.asked_by::text, e.asked_at, \
                 e.state, e.granted_micro, e.granted_at, e.servers, e.from_shared, e.refusal, \
                 e.state = 'granted' AND e.granted_at > coalesce((SELECT max(v.started_at) FROM solves v \
-                    WHERE v.state = 'published'), '-infinity') \
+                    WHERE v.state = 'published'), '-infinity'), e.max_servers, e.beyond_limits \
             FROM emergencies e WHERE $1::uuid IS NULL OR e.emergency_id = $1 \
             ORDER BY e.asked_at DESC, e.emergency_id DESC LIMIT $2";
     }
@@ -86,14 +93,20 @@ pub enum EmergencyRefusal {
     NotGuaranteed,
     /// No server that is free or in a shared buffer has a usable type.
     NothingFits,
+    /// The reservation's emergencies would more than double its promise.
+    OverPromise,
+    /// The owner's quota would be exceeded.
+    OverQuota,
 }
 
 impl EmergencyRefusal {
     /// Every refusal.
-    pub const ALL: [EmergencyRefusal; 3] = [
+    pub const ALL: [EmergencyRefusal; 5] = [
         EmergencyRefusal::NoSuchReservation,
         EmergencyRefusal::NotGuaranteed,
         EmergencyRefusal::NothingFits,
+        EmergencyRefusal::OverPromise,
+        EmergencyRefusal::OverQuota,
     ];
 
     /// The reason's word in the table.
@@ -102,6 +115,8 @@ impl EmergencyRefusal {
             EmergencyRefusal::NoSuchReservation => "no_such_reservation",
             EmergencyRefusal::NotGuaranteed => "not_guaranteed",
             EmergencyRefusal::NothingFits => "nothing_fits",
+            EmergencyRefusal::OverPromise => "over_promise",
+            EmergencyRefusal::OverQuota => "over_quota",
         }
     }
 
@@ -111,7 +126,14 @@ impl EmergencyRefusal {
             EmergencyRefusal::NoSuchReservation => "there is no such reservation",
             EmergencyRefusal::NotGuaranteed => "only guaranteed reservations get capacity",
             EmergencyRefusal::NothingFits => {
-                "no server that is free or in a shared buffer is of a type it can use"
+                "no server that is free or in a shared buffer is of a type it can use, or only those that \
+                 shared buffers keep"
+            }
+            EmergencyRefusal::OverPromise => {
+                "the emergencies of a reservation may double its promise and no more; an operator may go beyond"
+            }
+            EmergencyRefusal::OverQuota => {
+                "it would exceed a quota of the reservation's owner; an operator may go beyond"
             }
         }
     }
@@ -140,6 +162,27 @@ pub struct Emergency {
     pub refusal: Option<EmergencyRefusal>,
     /// Whether no solve has restored spread and buffer yet.
     pub debt: bool,
+    /// The most servers that it may take; `None`: requested before there was such a limit.
+    pub max_servers: Option<u32>,
+    /// Whether the limits of emergencies and quotas do not apply to it.
+    pub beyond_limits: bool,
+}
+
+/// A request for emergency capacity to be made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EmergencyRequest<'a> {
+    /// Its id, which makes retries safe.
+    pub id: EmergencyId,
+    /// Who needs it.
+    pub reservation: &'a str,
+    /// The requested additional capacity.
+    pub amount: Rru,
+    /// The stated reason.
+    pub why: &'a str,
+    /// The most servers that it may take.
+    pub max_servers: u32,
+    /// Whether the limits of emergencies and quotas do not apply.
+    pub beyond_limits: bool,
 }
 
 /// A grant.
@@ -163,6 +206,8 @@ pub enum EmergencyError {
     NoReason,
     #[error("an emergency is for more than 0 and at most 1e9 RRU")]
     Amount,
+    #[error("an emergency takes at least 1 and at most 2147483647 servers")]
+    MaxServers,
     #[error("there is no emergency {id}")]
     Unknown { id: EmergencyId },
     #[error("emergency {id} is {} already", state.as_str())]
@@ -180,26 +225,29 @@ impl Broker {
     pub async fn ask_emergency(
         &self,
         actor: &str,
-        id: EmergencyId,
-        reservation: &str,
-        amount: Rru,
-        why: &str,
+        request: &EmergencyRequest<'_>,
     ) -> Result<(), EmergencyError> {
+        let EmergencyRequest { id, reservation, amount, why, max_servers, beyond_limits } =
+            *request;
         if why.trim().is_empty() || why.contains('\0') {
             return Err(EmergencyError::NoReason);
         }
         if amount <= Rru::ZERO || amount.to_f64() > fleet::RRU_MAX {
             return Err(EmergencyError::Amount);
         }
+        let most = i32::try_from(max_servers).ok().filter(|most| *most > 0);
+        let most = most.ok_or(EmergencyError::MaxServers)?;
         if self.emergency(id).await?.is_some() {
             return Ok(());
         }
         let mut change = Change::begin(self, actor).await?;
         let asked =
             sqlx::query(sql::ASK).bind(id).bind(reservation).bind(amount.0).bind(why).bind(actor);
+        let asked = asked.bind(most).bind(beyond_limits);
         asked.execute(change.connection()).await.doing("asking for capacity at once")?;
         let detail = serde_json::json!({
-            "emergency": id.to_string(), "rru": amount.to_f64(), "why": why,
+            "emergency": id.to_string(), "rru": amount.to_f64(), "why": why, "max_servers": max_servers,
+            "beyond_limits": beyond_limits,
         });
         change.record(Action::EmergencyAsked, reservation, detail);
         change.commit().await?;
@@ -223,15 +271,19 @@ impl Broker {
             let mut change = Change::begin(self, actor).await?;
             let db = change.connection();
             let head = check_fence_at_head(db, epoch).await?;
-            let asked: Option<(EmergencyId, String, i64)> =
+            let asked: Option<(EmergencyId, String, i64, Option<i32>, bool)> =
                 sqlx::query_as(sql::ASKED).fetch_optional(&mut *db).await.doing(doing)?;
-            let Some((id, reservation, amount)) = asked else {
+            let Some((id, reservation, amount, most, beyond_limits)) = asked else {
                 change.abandon().await?;
                 break;
             };
             answered += 1;
             let name = ReservationName::from(reservation.as_str());
-            let answer = answer(db, &name, Rru(amount), head, &mut choose);
+            let stock = stock(db, &name, Rru(amount), beyond_limits).await?.map(|stock| Stock {
+                most: most.map(|most| u64::from(most.unsigned_abs())),
+                ..stock
+            });
+            let answer = answer(db, stock, head, &mut choose);
             let detail = match answer.await? {
                 Ok(taken) => {
                     grant(db, id, &taken).await.doing(doing)?;
@@ -300,7 +352,8 @@ impl Broker {
         self.list_emergencies(None, limit).await
     }
 
-    /// The servers an emergency would be granted from, or the reason for a refusal. Changes nothing.
+    /// The servers an emergency would be granted from, or the reason for a refusal. Changes nothing. With
+    /// `beyond_limits`, the limits of emergencies and quotas do not apply.
     ///
     /// # Errors
     /// If Postgres fails.
@@ -308,10 +361,11 @@ impl Broker {
         &self,
         reservation: &str,
         asked: Rru,
+        beyond_limits: bool,
     ) -> Result<Result<Stock, EmergencyRefusal>, DbError> {
         let doing = "looking what can be granted at once";
         let mut tx = self.begin_reading().await.doing(doing)?;
-        let found = stock(&mut tx, &reservation.into(), asked).await?;
+        let found = stock(&mut tx, &reservation.into(), asked, beyond_limits).await?;
         tx.commit().await.doing(doing)?;
         Ok(found)
     }
@@ -339,6 +393,7 @@ async fn stock(
     db: &mut PgConnection,
     reservation: &ReservationName,
     asked: Rru,
+    beyond_limits: bool,
 ) -> Result<Result<Stock, EmergencyRefusal>, DbError> {
     let doing = "looking what can be granted at once";
     let topology = Topology::read(db).await?;
@@ -348,6 +403,25 @@ async fn stock(
     };
     if promise.kind != ReservationKind::Guaranteed {
         return Ok(Err(EmergencyRefusal::NotGuaranteed));
+    }
+    let mut shared_most = BTreeMap::new();
+    if !beyond_limits {
+        let open = sqlx::query_scalar(sql::OPEN).bind(reservation.as_ref()).fetch_one(&mut *db);
+        let open = Rru(open.await.doing(doing)?);
+        if exceeds_promise((promise.capacity() - open).or_zero(), open, asked) {
+            return Ok(Err(EmergencyRefusal::OverPromise));
+        }
+        let quotas = quota::read(db, Some(promise.owner())).await?;
+        if quotas.iter().any(|of| of.would_exceed(reservation, asked)) {
+            return Ok(Err(EmergencyRefusal::OverQuota));
+        }
+        let owned = sqlx::query_as(sql::OWNED_BY_BUFFERS).fetch_all(&mut *db).await.doing(doing)?;
+        let owned: BTreeMap<String, i64> = owned.into_iter().collect();
+        let buffers = promises.iter().filter_map(|(name, of)| Some((name, of, of.buffer_type()?)));
+        shared_most.extend(buffers.map(|(name, of, ty)| {
+            let owned = owned.get(name.as_ref()).copied().unwrap_or_default().unsigned_abs();
+            (ty.clone(), takable_of_buffer(of.capacity(), owned))
+        }));
     }
     let types: Vec<&str> = promise.rru.iter().map(|(ty, _)| ty.as_ref()).collect();
     let groups = sqlx::query(sql::STOCK)
@@ -364,27 +438,28 @@ async fn stock(
         .await
         .doing(doing)?;
     let worth = replacement::worth(db, &BTreeSet::from([reservation])).await.doing(doing)?;
-    Ok(Ok(Stock { reservation: reservation.clone(), asked, groups, worth }))
+    let reservation = reservation.clone();
+    Ok(Ok(Stock { reservation, asked, groups, most: None, shared_most, worth }))
 }
 
 async fn answer(
     db: &mut PgConnection,
-    reservation: &ReservationName,
-    asked: Rru,
+    stock: Result<Stock, EmergencyRefusal>,
     head: TargetVersion,
     choose: &mut impl FnMut(&Stock) -> Vec<Pick>,
 ) -> Result<Result<Taken, EmergencyRefusal>, DbError> {
     let doing = "choosing servers at once";
-    let stock = match stock(db, reservation, asked).await? {
+    let stock = match stock {
         Ok(stock) => stock,
         Err(refusal) => return Ok(Err(refusal)),
     };
+    let reservation = &stock.reservation;
     let picks = choose(&stock);
     let text = |of: fn(&StockGroup) -> &str| -> Vec<&str> {
         picks.iter().map(|pick| of(&pick.group)).collect()
     };
     let servers: Vec<String> = sqlx::query_scalar(sql::TAKE)
-        .bind(&**reservation)
+        .bind(reservation.as_ref())
         .bind(text(|group| &group.msb))
         .bind(text(|group| &group.hardware_type))
         .bind(picks.iter().map(|pick| pick.group.shared).collect::<Vec<_>>())
@@ -405,7 +480,7 @@ async fn answer(
     let from_shared = picks.iter().filter(|p| p.group.shared).map(|p| p.count).sum();
     // The promise grows by the requested capacity, not by the worth of whole servers: a solve returns the
     // surplus.
-    let amount = amount.min(asked);
+    let amount = amount.min(stock.asked);
     raise(db, reservation, amount).await?;
     Ok(Ok(Taken { amount, servers, from_shared }))
 }
@@ -452,5 +527,7 @@ fn listed(row: &PgRow) -> Result<Emergency, sqlx::Error> {
         granted,
         refusal: EmergencyRefusal::ALL.into_iter().find(|refusal| Some(refusal.as_str()) == word),
         debt: row.try_get(12)?,
+        max_servers: row.try_get::<Option<i32>, _>(13)?.map(i32::unsigned_abs),
+        beyond_limits: row.try_get(14)?,
     })
 }

@@ -7,7 +7,7 @@ pub(crate) mod placement;
 pub(crate) mod preemption;
 pub(crate) mod replacement;
 
-pub use emergency::{Emergency, EmergencyError, EmergencyRefusal, Grant};
+pub use emergency::{Emergency, EmergencyError, EmergencyRefusal, EmergencyRequest, Grant};
 pub use loan::Lent;
 pub use outage::Outage;
 pub use preemption::{

@@ -137,6 +137,11 @@ impl Promise {
         self.capacity
     }
 
+    /// The owner.
+    pub(crate) fn owner(&self) -> &OwnerName {
+        &self.owner
+    }
+
     /// The hardware type of a shared buffer.
     pub(crate) fn buffer_type(&self) -> Option<&HardwareTypeName> {
         let shared = self.kind == ReservationKind::SharedBuffer;

@@ -79,6 +79,20 @@ pub struct Quota {
     pub promises: Vec<QuotaPromise>,
 }
 
+impl Quota {
+    /// Whether `more` capacity of a reservation of the owner would exceed a limit.
+    pub(crate) fn would_exceed(&self, reservation: &ReservationName, more: Rru) -> bool {
+        let Some(of) = self.promises.iter().find(|of| of.reservation == *reservation) else {
+            return false;
+        };
+        self.limits.iter().any(|limit| {
+            let grown = limit.measure.of(of.capacity + more, &of.values)
+                - limit.measure.of(of.capacity, &of.values);
+            grown > Rru::ZERO && limit.promised + grown > limit.limit
+        })
+    }
+}
+
 /// A requested limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaAsked {

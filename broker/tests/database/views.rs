@@ -390,7 +390,8 @@ async fn compare(town: &Town, case: &str) -> [usize; 6] {
     for name in ["web", "ads", "db"] {
         let reservation = snapshot.reservation(name).expect("a reservation");
         let asked = Rru::units(3);
-        let stock = broker.emergency_stock(name, asked).await.expect("looked").expect("guaranteed");
+        let stock =
+            broker.emergency_stock(name, asked, false).await.expect("looked").expect("guaranteed");
         assert_eq!(stock, Stock::of(&region, reservation, asked), "{case}: stock for {name}");
     }
 

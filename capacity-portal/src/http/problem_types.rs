@@ -54,6 +54,14 @@ pub(crate) const TYPES: &[(&str, &str)] = &[
     ("other_owner", "The token is limited to another owner."),
     ("outage_now", "An MSB is lost. Maintenance waits until it is back."),
     ("over", "The object has ended, or has been decided."),
+    (
+        "over_promise",
+        "The emergencies of a reservation may double its promise and no more. Ask for less, or let an operator ask with `beyond_limits`.",
+    ),
+    (
+        "over_quota",
+        "The emergency would exceed a quota of the owner. Ask for less, or let an operator ask with `beyond_limits`.",
+    ),
     ("page_token", "The page token is of another list, filter or order. Begin at the first page."),
     ("plan_over", "The plan was applied, or has expired. Make a new one."),
     ("plan_stale", "The region has changed, and the plan no longer holds. `plan` is a new one."),

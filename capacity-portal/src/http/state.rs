@@ -11,7 +11,6 @@ use broker::{AllocatorView, Broker};
 use control::{
     Admission, CachedRegion, ChangeNotifier, EventBatcher, PlanQueue, RegionCache, RemotePlanner,
 };
-use decisions::emergency::{Pick, Stock};
 use fleet::pace::Limits as MoveLimits;
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -34,7 +33,6 @@ pub(crate) struct Site {
     pub(crate) submitted: Arc<Notify>,
     pub(crate) archive: Option<Arc<dyn Archive>>,
     pub(crate) rehearsal: Option<Arc<dyn Rehearse>>,
-    pub(crate) choose: Option<fn(&Stock) -> Vec<Pick>>,
     /// Limits of moves, which explain why pending moves wait.
     pub(crate) move_limits: MoveLimits,
     pub(crate) region_summaries: RegionSummaries,

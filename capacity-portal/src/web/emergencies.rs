@@ -3,22 +3,27 @@
 use super::layout::{NavItem, Page, Reader, RegionReader};
 use super::link;
 use super::ui::{self, Mood};
+use crate::api::ops::emergencies::{Previewed, previewed};
 use crate::http::auth::Role;
 use crate::http::{Problem, Site, in_time};
 use crate::region_summary::RegionSummary;
 use axum::extract::{Form, Query, State};
 use axum::response::{Html, Redirect};
-use broker::{Emergency, EmergencyId, EmergencyRefusal, EmergencyState, State as _};
+use broker::{
+    Emergency, EmergencyId, EmergencyRefusal, EmergencyRequest, EmergencyState, State as _,
+};
 use chrono::{DateTime, Utc};
-use decisions::emergency::{Pick, Stock};
+use decisions::emergency::Stock;
 use fleet::{HardwareTypeName, ReservationKind, Rru};
 use maud::{Markup, html};
 use report::number;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
 /// Emergencies listed.
 const ROWS: u32 = 60;
+
+/// The value of `beyond_limits` that lifts the limits.
+const BEYOND: &str = "yes";
 
 /// The form of the preview; empty before it is filled in.
 #[derive(Debug, Default, Deserialize)]
@@ -27,6 +32,8 @@ pub(super) struct PreviewForm {
     reservation: String,
     rru: String,
     why: String,
+    /// `yes`: the limits of emergencies and quotas do not apply.
+    beyond_limits: String,
 }
 
 /// The form that asks for the grant. Its id makes it idempotent.
@@ -37,6 +44,9 @@ pub(super) struct GrantForm {
     reservation: String,
     rru: String,
     why: String,
+    max_servers: u32,
+    #[serde(default)]
+    beyond_limits: String,
 }
 
 /// The button that ends an emergency.
@@ -63,7 +73,10 @@ pub(super) async fn show(
     let all = in_time(broker.emergencies(ROWS)).await?;
     let wanted = amount(&form.rru).filter(|_| !form.reservation.is_empty());
     let stock = match wanted {
-        Some(wanted) => Some(in_time(broker.emergency_stock(&form.reservation, wanted)).await?),
+        Some(wanted) => {
+            let beyond = form.beyond_limits == BEYOND;
+            Some(in_time(broker.emergency_stock(&form.reservation, wanted, beyond)).await?)
+        }
         None => None,
     };
     let body = html! {
@@ -71,7 +84,7 @@ pub(super) async fn show(
         p.facts { span { "Capacity within seconds, from free servers and shared buffers, without waiting for a solve." } }
         div.flow {
             (preview_form(&form, summary.as_deref()))
-            @if let Some(stock) = &stock { (preview(&site, &reader, &form, stock, summary.as_deref())) }
+            @if let Some(stock) = &stock { (preview(&reader, &form, stock, summary.as_deref())) }
         }
         section #list {
             h2 { "Emergencies so far" }
@@ -108,55 +121,44 @@ fn preview_form(form: &PreviewForm, summary: Option<&RegionSummary>) -> Markup {
 
 /// The servers that would be granted, and what is broken until the next solve.
 fn preview(
-    site: &Site,
     reader: &Reader,
     form: &PreviewForm,
     stock: &Result<Stock, EmergencyRefusal>,
     summary: Option<&RegionSummary>,
 ) -> Markup {
-    let body = match stock {
-        Err(refusal) => refused(*refusal),
-        Ok(stock) => match site.choose {
-            None => {
-                html! { p { "Emergencies are not granted here: this server runs without a mover." } }
-            }
-            Some(choose) => grant(reader, form, stock, &choose(stock), summary),
-        },
+    let body = match stock.as_ref().map(|stock| (stock, previewed(stock))) {
+        Err(refusal) => refused(reader, form, *refusal),
+        Ok((_, Err(refusal))) => refused(reader, form, refusal),
+        Ok((stock, Ok(of))) => grant(reader, form, stock, &of, summary),
     };
     html! { section.box #preview aria-label="Preview" { h2 { "Preview" } (body) } }
 }
 
-fn refused(refusal: EmergencyRefusal) -> Markup {
-    html! { div.notice.bad { strong.verdict { "The request would be refused" } p { (refusal.text()) } } }
+fn refused(reader: &Reader, form: &PreviewForm, refusal: EmergencyRefusal) -> Markup {
+    let limit = matches!(refusal, EmergencyRefusal::OverPromise | EmergencyRefusal::OverQuota);
+    html! {
+        div.notice.bad { strong.verdict { "The request would be refused" } p { (refusal.text()) } }
+        @if limit && reader.may(Role::Operator) {
+            form.actions method="get" action="/emergencies" {
+                input type="hidden" name="reservation" value=(form.reservation);
+                input type="hidden" name="rru" value=(form.rru);
+                input type="hidden" name="why" value=(form.why);
+                input type="hidden" name="beyond_limits" value=(BEYOND);
+                button type="submit" { "Preview beyond the limits" }
+            }
+        }
+    }
 }
 
 fn grant(
     reader: &Reader,
     form: &PreviewForm,
     stock: &Stock,
-    picks: &[Pick],
+    of: &Previewed,
     summary: Option<&RegionSummary>,
 ) -> Markup {
-    let value = |ty: &HardwareTypeName| {
-        stock
-            .worth
-            .values
-            .get(&(stock.reservation.clone(), ty.clone()))
-            .copied()
-            .unwrap_or_default()
-    };
-    let mut by_type: BTreeMap<(&HardwareTypeName, bool), u64> = BTreeMap::new();
-    let mut granted = Rru::ZERO;
-    for pick in picks {
-        *by_type.entry((&pick.group.hardware_type, pick.group.shared)).or_default() += pick.count;
-        granted += value(&pick.group.hardware_type).times(pick.count as usize);
-    }
-    let granted = granted.min(stock.asked);
-    if picks.is_empty() {
-        return refused(EmergencyRefusal::NothingFits);
-    }
-    let shared: u64 = picks.iter().filter(|pick| pick.group.shared).map(|pick| pick.count).sum();
-    let all: u64 = picks.iter().map(|pick| pick.count).sum();
+    let Previewed { grantable: granted, servers: all, from_shared: shared, by_type } = of;
+    let (granted, all, shared) = (*granted, *all, *shared);
     html! {
         @if granted < stock.asked {
             div.notice.warn { strong.verdict { "Only " (number::rru(granted)) " of " (number::rru(stock.asked)) " RRU are available" }
@@ -165,7 +167,7 @@ fn grant(
         div.scroll { table {
             caption { (number::counted(all as usize, "server")) " worth " (number::rru(granted)) " RRU" }
             thead { tr { th scope="col" { "Type" } th scope="col" { "From" } th.n scope="col" { "Servers" } } }
-            tbody { @for ((ty, shared), count) in &by_type { tr {
+            tbody { @for ((ty, shared), count) in by_type { tr {
                 th scope="row" { (ty) } td { @if *shared { "shared buffer" } @else { "free" } } td.n { (number::count(*count as usize)) }
             } } }
         } }
@@ -190,6 +192,8 @@ fn grant(
                 input type="hidden" name="reservation" value=(form.reservation);
                 input type="hidden" name="rru" value=(form.rru);
                 input type="hidden" name="why" value=(form.why);
+                input type="hidden" name="max_servers" value=(all);
+                @if form.beyond_limits == BEYOND { input type="hidden" name="beyond_limits" value=(BEYOND); }
                 button.danger type="submit" { "Grant " (number::rru(granted)) " RRU to " (form.reservation) }
                 a href="/emergencies" { "Cancel" }
             }
@@ -258,7 +262,19 @@ pub(super) async fn ask(
     let actor = reader.needs(Role::Emergency)?;
     let id = id(&form.id)?;
     let amount = amount(&form.rru).ok_or(broker::EmergencyError::Amount)?;
-    in_time(site.broker.ask_emergency(&actor, id, &form.reservation, amount, &form.why)).await?;
+    let beyond_limits = form.beyond_limits == BEYOND;
+    if beyond_limits {
+        reader.needs(Role::Operator)?;
+    }
+    let request = EmergencyRequest {
+        id,
+        reservation: &form.reservation,
+        amount,
+        why: &form.why,
+        max_servers: form.max_servers,
+        beyond_limits,
+    };
+    in_time(site.broker.ask_emergency(&actor, &request)).await?;
     Ok(Redirect::to(&format!("/emergencies#{id}")))
 }
 

@@ -1,6 +1,7 @@
 //! Emergencies over HTTP, and what is listed of decisions between two solves.
 
-use crate::place::{Place, READER, ROOT, answer};
+use crate::place::{Place, READER, ROOT, answer, tokens};
+use capacity_portal::{Authority, Role, Token};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -10,7 +11,7 @@ async fn post(place: &Place, path: &str, body: &Value) -> (StatusCode, Value) {
 }
 
 fn ask(reservation: &str, rru: f64) -> Value {
-    json!({ "reservation": reservation, "rru": rru, "why": "site outage" })
+    json!({ "reservation": reservation, "rru": rru, "why": "site outage", "max_servers": 9 })
 }
 
 #[tokio::test]
@@ -65,9 +66,14 @@ async fn emergency_needs_its_role() {
     for (body, status) in [
         (ask("a", 0.0), 422),
         (ask("a", -1.0), 422),
-        (json!({ "reservation": "a", "rru": 1.0, "why": " " }), 422),
-        (json!({ "reservation": "a", "rru": 1.0 }), 400),
-        (json!({ "reservation": "a", "rru": 1.0, "why": "x", "emergency": "7" }), 404),
+        (json!({ "reservation": "a", "rru": 1.0, "why": " ", "max_servers": 1 }), 422),
+        (json!({ "reservation": "a", "rru": 1.0, "why": "x", "max_servers": 0 }), 422),
+        (json!({ "reservation": "a", "rru": 1.0, "max_servers": 1 }), 400),
+        (json!({ "reservation": "a", "rru": 1.0, "why": "x" }), 400),
+        (
+            json!({ "reservation": "a", "rru": 1.0, "why": "x", "max_servers": 1, "emergency": "7" }),
+            404,
+        ),
     ] {
         assert_eq!(post(&place, "/ops/v1/emergencies", &body).await.0.as_u16(), status, "{body}");
     }
@@ -85,4 +91,37 @@ async fn emergency_needs_its_role() {
         json!({ "outages": [], "next_page_token": null })
     );
     assert_eq!(place.get("/ops/v1/loans").await.1, json!({ "loans": [], "next_page_token": null }));
+}
+
+/// What is previewed is confirmed by its number of servers; limits hold unless an operator lifts them.
+#[tokio::test]
+async fn emergency_is_previewed_and_limited() {
+    const RESCUE: &str = "rescue-secret-of-forty-characters-or-more";
+    let mut tokens = tokens();
+    tokens.push(Token::new("rescue", &[Role::Emergency], RESCUE).expect("a token"));
+    let place = Place::with(Authority::new(tokens, false).expect("tokens")).await;
+    let preview =
+        async |of: &str| place.get(&format!("/ops/v1/emergencies/preview?reservation={of}")).await;
+    let (status, of) = preview("a&rru=2").await;
+    assert_eq!((status.as_u16(), &of["refusal"]), (200, &Value::Null), "{of}");
+    assert!(of["servers"].as_u64() > Some(0) && of["grantable_rru"] == 2.0, "{of}");
+    let (_, over) = preview("a&rru=624").await;
+    assert_eq!((&over["refusal"], &over["servers"]), (&"over_promise".into(), &0.into()), "{over}");
+    let (_, beyond) = preview("a&rru=624&beyond_limits=true").await;
+    assert_eq!(beyond["refusal"], Value::Null, "{beyond}");
+    assert_eq!(preview("unknown&rru=1").await.1["refusal"], "no_such_reservation");
+    assert_eq!(preview("a&rru=0").await.0.as_u16(), 422);
+    // The role `emergency` alone does not lift limits.
+    let mut body = ask("a", 624.0);
+    body["beyond_limits"] = true.into();
+    for (token, status) in [(RESCUE, 403), (ROOT, 202)] {
+        let sent = place.send(Method::POST, "/ops/v1/emergencies", Some(token), body.to_string());
+        assert_eq!(answer(sent.await).await.0.as_u16(), status);
+    }
+    let page = async |beyond: &str| {
+        let path = format!("/emergencies?reservation=a&rru=624&why=x{beyond}");
+        place.send(Method::GET, &path, Some(ROOT), "").await.text().await.expect("text")
+    };
+    assert!(page("").await.contains("Preview beyond the limits"));
+    assert!(page("&beyond_limits=yes").await.contains("name=\"beyond_limits\" value=\"yes\""));
 }

@@ -159,7 +159,8 @@ async fn server_and_reservation_have_a_history() {
     let events = pages(&place, "/ops/v1/unavailability?scope=server&open=true", "events").await;
     assert_eq!((events.len(), &events[0]["active"]), (1, &true.into()));
     assert!(pages(&place, "/ops/v1/unavailability?open=false", "events").await.is_empty());
-    let body = json!({ "reservation": "a", "rru": 2.0, "why": "site outage" }).to_string();
+    let body = json!({ "reservation": "a", "rru": 2.0, "why": "site outage", "max_servers": 9 })
+        .to_string();
     post(&place, "/ops/v1/emergencies", &body).await;
     let (_, history) = place.get("/v1/reservations/a/history").await;
     assert_eq!(history["promises"][0]["capacity_rru"], 4.5);

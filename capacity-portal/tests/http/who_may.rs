@@ -60,6 +60,7 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("post", "/ops/v1/usage", Has(Role::Health)),
     ("get", "/ops/v1/emergencies", ReadsRegion),
     ("post", "/ops/v1/emergencies", Has(Role::Emergency)),
+    ("get", "/ops/v1/emergencies/preview", ReadsRegion),
     ("get", "/ops/v1/emergencies/{id}", ReadsRegion),
     ("post", "/ops/v1/emergencies/{id}/end", Has(Role::Emergency)),
     ("get", "/ops/v1/maintenance", ReadsRegion),

@@ -1,4 +1,4 @@
-use super::{Pick, Stock, StockGroup, choose};
+use super::{Pick, Stock, StockGroup, choose, exceeds_promise, takable_of_buffer};
 use crate::place::PlaceLimits;
 use crate::replace::SpareContext;
 use fleet::{ReplicaRule, Rru};
@@ -15,7 +15,8 @@ fn stock(asked: usize, groups: Vec<StockGroup>) -> Stock {
     let held = [(("web".into(), "m1".into()), Rru::units(5))];
     let places = BTreeMap::new();
     let worth = SpareContext { values: values.into(), held: held.into(), places };
-    Stock { reservation: "web".into(), asked: Rru::units(asked), groups, worth }
+    let (most, shared_most) = (None, BTreeMap::new());
+    Stock { reservation: "web".into(), asked: Rru::units(asked), groups, most, shared_most, worth }
 }
 
 /// MSB, type, whether shared, and how many.
@@ -70,6 +71,28 @@ fn no_server_is_picked_against_placement_rules() {
     let both = PlaceLimits { rule, capacity, msbs: None };
     stock.worth.places.insert("web".into(), both);
     assert_eq!(picks(&stock), [row("m2", "a", false, 4)]);
+}
+
+#[test]
+fn no_more_servers_are_picked_than_confirmed_and_half_a_buffer_stays() {
+    let groups =
+        vec![group("m2", "a", false, 3), group("m3", "a", true, 9), group("m4", "a", true, 9)];
+    let mut stock = stock(100, groups);
+    stock.shared_most.insert("a".into(), 5);
+    let taken = |stock: &Stock| -> (u64, u64) {
+        let picks = choose(stock);
+        let shared = picks.iter().filter(|of| of.group.shared).map(|of| of.count).sum();
+        (picks.iter().map(|of| of.count).sum(), shared)
+    };
+    assert_eq!(taken(&stock), (8, 5));
+    stock.most = Some(4);
+    assert_eq!(taken(&stock), (4, 1));
+    let of = |promised, owned| takable_of_buffer(Rru::units(promised), owned);
+    assert_eq!((of(9, 9), of(10, 9), of(10, 5), of(10, 0)), (4, 4, 0, 0));
+    let exceeds = |promised, open, asked| {
+        exceeds_promise(Rru::units(promised), Rru::units(open), Rru::units(asked))
+    };
+    assert!(!exceeds(10, 4, 6) && exceeds(10, 4, 7) && exceeds(0, 0, 1));
 }
 
 proptest! {

@@ -1,7 +1,10 @@
 //! Decisions that cannot wait for a solve: replacements, outages, loans, emergencies.
 
 use crate::place::{Place, town, until};
-use broker::{Broker, EmergencyId, EmergencyRefusal, EmergencyState, ReplacementState, State};
+use broker::{
+    Broker, EmergencyId, EmergencyRefusal, EmergencyRequest, EmergencyState, ReplacementState,
+    State,
+};
 use decisions::outage::{OutageReason, StormGuard};
 use fleet::{Rru, Scope, UnavailabilityKind};
 use online_mover::agent::simulated::{SimulatedAgent, Trouble};
@@ -266,17 +269,26 @@ async fn lent_spare_replaces_a_failed_server() {
     place.at_rest().await;
 }
 
+/// An emergency without limits.
+fn request(id: EmergencyId, reservation: &str, rru: usize) -> EmergencyRequest<'_> {
+    let amount = Rru::units(rru);
+    let (why, max_servers, beyond_limits) = ("site outage", 10_000, true);
+    EmergencyRequest { id, reservation, amount, why, max_servers, beyond_limits }
+}
+
 #[tokio::test]
 async fn emergency_is_granted_at_once_and_raises_the_promise() {
     let place = Place::with(&town()).await;
     let mover = mover(&place.broker, SimulatedAgent::default());
     let broker = &place.broker;
-    let ask = async |name: &str, rru: usize| {
+    let ask_within = async |name: &str, rru: usize, max_servers: u32, beyond_limits: bool| {
         let id = EmergencyId::now_v7();
-        broker.ask_emergency("ann", id, name, Rru::units(rru), "site outage").await.expect("asked");
-        broker.ask_emergency("ann", id, name, Rru::units(rru), "again").await.expect("the same");
+        let request = EmergencyRequest { max_servers, beyond_limits, ..request(id, name, rru) };
+        broker.ask_emergency("ann", &request).await.expect("asked");
+        broker.ask_emergency("ann", &request).await.expect("the same");
         id
     };
+    let ask = async |name: &str, rru: usize| ask_within(name, rru, 10_000, true).await;
     let answer = async |id| broker.emergency(id).await.expect("listed").expect("there");
     // Six servers of each type are free, worth 18 to web.
     let (web, unknown, elastic) =
@@ -307,6 +319,21 @@ async fn emergency_is_granted_at_once_and_raises_the_promise() {
         now == 50 + usize::try_from(grant.servers).expect("few")
     };
     until(mover.run(), bound).await;
+    // Limits: together no more than is promised without them, and no more servers than the caller confirmed.
+    let limited = async |rru: usize, max_servers: u32| {
+        let id = ask_within("web", rru, max_servers, false).await;
+        until(mover.run(), async || answer(id).await.state != EmergencyState::Asked).await;
+        answer(id).await
+    };
+    assert_eq!(limited(25, 100).await.refusal, Some(EmergencyRefusal::OverPromise));
+    let few = limited(24, 1).await;
+    assert_eq!(few.granted.expect("granted").servers, 1);
+    broker.end_emergency("ann", few.id).await.expect("ended");
+    let servers =
+        [broker::QuotaAsked { profile: None, hardware_type: None, limit: Rru::units(57) }];
+    broker.set_quota("ann", "web", &servers).await.expect("set");
+    assert_eq!(limited(24, 100).await.refusal, Some(EmergencyRefusal::OverQuota));
+    broker.set_quota("ann", "web", &[]).await.expect("set");
     // More than there is: the remaining free servers, then the shared buffers.
     let more = ask("web", 1_000).await;
     until(mover.run(), async || answer(more).await.state != EmergencyState::Asked).await;
@@ -329,8 +356,7 @@ async fn emergencies_are_granted_by_priority() {
     let broker = &place.broker;
     let ask = async |name: &str| {
         let id = EmergencyId::now_v7();
-        let all = Rru::units(1_000);
-        broker.ask_emergency("ann", id, name, all, "site outage").await.expect("asked");
+        broker.ask_emergency("ann", &request(id, name, 1_000)).await.expect("asked");
         id
     };
     let (ads, web) = (ask("ads").await, ask("web").await);

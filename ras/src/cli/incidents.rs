@@ -104,6 +104,10 @@ The acting mover grants it within seconds, from unassigned servers and then from
 without waiting for a solve. The granted capacity is guaranteed from then on: the next solve keeps
 it, spreads it and adds its buffer. Until then it counts as a debt.
 
+It shows what would be granted and asks first; no more servers are taken than it shows. Half of each
+shared buffer stays. It is refused if the emergencies of the reservation would more than double its
+promise, or if it would exceed a quota of its owner; --beyond-limits, for operators, lifts these limits.
+
 Exit code 2: less was granted than requested, or nothing.")]
     Ask {
         /// The reservation that needs it
@@ -117,6 +121,12 @@ Exit code 2: less was granted than requested, or nothing.")]
         /// How long to wait for the answer
         #[arg(long, value_name = "TIME", default_value = "30s", value_parser = quantity::duration)]
         wait: Duration,
+        /// Go beyond the limits of emergencies and quotas; needs the role operator
+        #[arg(long)]
+        beyond_limits: bool,
+        /// Do not ask for confirmation
+        #[arg(long)]
+        yes: bool,
         /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,

@@ -34,13 +34,22 @@ fn remote_operator_commands_work() {
     let all = place.json("list reservations --where kind=guaranteed");
     let name = all["reservations"][0]["reservation"].as_str().expect("one").to_owned();
     assert!(!types(&place).is_empty());
-    let ask = format!("ops emergency ask {name} --rru 1 --why fire");
+    let ask = format!("ops emergency ask {name} --rru 1 --why fire --yes");
     place.ras(&format!("{ask} --token-file shop.token")).fails_with(&["role"]);
     let granted = place.json(&ask);
     assert_eq!((&granted["state"], &granted["asked_by"]), (&"granted".into(), &"root".into()));
     assert!(granted["granted"]["rru"].as_f64() >= Some(1.0), "{granted}");
     let said = place.ras(&ask).code(0).stdout();
     assert!(said.contains(&format!("RRU to {name}")) && said.contains("emergency end"), "{said}");
+    // Without a terminal nothing is taken that was not confirmed.
+    place.ras(ask.trim_end_matches(" --yes")).fails_with(&["nothing was done", "--yes"]);
+    let typo =
+        place.ras(&format!("ops emergency ask {name} --rru 100000 --why fire --yes")).code(2);
+    assert!(
+        typo.stdout().contains("refused: the emergencies of a reservation"),
+        "{}",
+        typo.stdout()
+    );
     let refused = place.ras("ops emergency ask unknown --rru 1 --why fire").code(2);
     assert!(refused.stdout().starts_with("refused: "), "{}", refused.stdout());
     let of = |line: &str| place.json(line)["emergencies"].as_array().expect("a list").clone();

@@ -6,9 +6,9 @@ use crate::show;
 use crate::solve::solve;
 use crate::statement::{Statement, pairs};
 use broker::{
-    EmergencyId, GrantPolicy, MaintenanceError, MaintenanceRequest, MaintenanceState, OperationId,
-    Publication, PublicationId, Report, Reported, Request, RequestChangeKind, RequestId,
-    RequestSpec, RequestState, State, Submission, WindowId,
+    EmergencyId, EmergencyRequest, GrantPolicy, MaintenanceError, MaintenanceRequest,
+    MaintenanceState, OperationId, Publication, PublicationId, Report, Reported, Request,
+    RequestChangeKind, RequestId, RequestSpec, RequestState, State, Submission, WindowId,
 };
 use fleet::{CapacityRequest, RegionSnapshot, Rru, Scope, UnavailabilityKind};
 use std::collections::BTreeMap;
@@ -123,8 +123,15 @@ impl Stored {
         let (name, rru): (String, f64) = (said.value("name")?, said.value("rru")?);
         let rru = Rru::from_f64(rru).ok_or("rru is no amount")?;
         let id = EmergencyId::now_v7();
-        let asked = self.broker.ask_emergency(ACTOR, id, &name, rru, "a site is lost").await;
-        asked.map_err(text)?;
+        let request = EmergencyRequest {
+            id,
+            reservation: &name,
+            amount: rru,
+            why: "a site is lost",
+            max_servers: 10_000,
+            beyond_limits: said.flag("beyond_limits"),
+        };
+        self.broker.ask_emergency(ACTOR, &request).await.map_err(text)?;
         self.emergencies.push(id);
         Ok(String::new())
     }

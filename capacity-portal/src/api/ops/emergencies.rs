@@ -5,7 +5,7 @@ use crate::http::list::{ListKind, ListQuery, ListRequest, WHOLE};
 use crate::http::query::{self, StrictQuery};
 use crate::http::{Problem, Site, body, in_time};
 use api_types::emergencies::{
-    Emergencies, Emergency, EmergencyAsked, EmergencyEnded, EmergencyGrant,
+    Emergencies, Emergency, EmergencyAsked, EmergencyEnded, EmergencyGrant, EmergencyPreview,
 };
 use axum::Json;
 use axum::body::Bytes;
@@ -13,9 +13,14 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
-use broker::{EmergencyError, EmergencyId, EmergencyState, Grant, State as _};
-use fleet::Rru;
+use broker::{
+    EmergencyError, EmergencyId, EmergencyRefusal, EmergencyRequest, EmergencyState, Grant,
+    State as _,
+};
+use decisions::emergency::{self, Stock};
+use fleet::{HardwareTypeName, Rru};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::sleep;
 use utoipa::IntoParams;
@@ -52,6 +57,8 @@ fn view(of: &broker::Emergency) -> Emergency {
         refusal: of.refusal.map(|refusal| refusal.as_str().to_owned()),
         refused_because: of.refusal.map(|refusal| refusal.text().to_owned()),
         debt: of.debt,
+        max_servers: of.max_servers,
+        beyond_limits: of.beyond_limits,
     }
 }
 
@@ -69,7 +76,7 @@ impl From<EmergencyError> for Problem {
     fn from(error: EmergencyError) -> Problem {
         let detail = error.to_string();
         match error {
-            EmergencyError::NoReason | EmergencyError::Amount => {
+            EmergencyError::NoReason | EmergencyError::Amount | EmergencyError::MaxServers => {
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "malformed", detail)
             }
             EmergencyError::Unknown { .. } => unknown(detail),
@@ -87,9 +94,89 @@ fn parse_id(text: &str) -> Result<EmergencyId, Problem> {
     query::id(text, unknown)
 }
 
+/// What is to be previewed.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct PreviewQuery {
+    /// The reservation.
+    reservation: String,
+    /// Additional RRU.
+    rru: f64,
+    /// Whether the limits of emergencies and quotas do not apply.
+    #[serde(default)]
+    beyond_limits: bool,
+}
+
+/// What would be granted from a stock.
+pub(crate) fn previewed(stock: &Stock) -> Result<Previewed, EmergencyRefusal> {
+    let mut of = Previewed::default();
+    for pick in emergency::choose(stock) {
+        let key = (stock.reservation.clone(), pick.group.hardware_type.clone());
+        let value = stock.worth.values.get(&key).copied().unwrap_or_default();
+        of.grantable += value.times(usize::try_from(pick.count).unwrap_or(usize::MAX));
+        of.servers += pick.count;
+        if pick.group.shared {
+            of.from_shared += pick.count;
+        }
+        let type_and_source = (pick.group.hardware_type, pick.group.shared);
+        *of.by_type.entry(type_and_source).or_default() += pick.count;
+    }
+    of.grantable = of.grantable.min(stock.asked);
+    if of.servers == 0 { Err(EmergencyRefusal::NothingFits) } else { Ok(of) }
+}
+
+/// What an emergency would be granted.
+#[derive(Debug, Default)]
+pub(crate) struct Previewed {
+    /// RRU.
+    pub(crate) grantable: Rru,
+    /// Servers.
+    pub(crate) servers: u64,
+    /// Servers from shared buffers.
+    pub(crate) from_shared: u64,
+    /// Servers by hardware type, and whether they are from a shared buffer.
+    pub(crate) by_type: BTreeMap<(HardwareTypeName, bool), u64>,
+}
+
+/// What an emergency would be granted now
+///
+/// Changes nothing. Send `servers` as `max_servers` of the emergency: it takes no more than that.
+#[utoipa::path(get, path = "/emergencies/preview", operation_id = "preview_emergency",
+    params(PreviewQuery),
+    responses(
+        (status = 200, description = "what would be granted, or why nothing would", body = EmergencyPreview),
+        (status = 422, description = "the amount is invalid")))]
+pub(super) async fn preview(
+    State(site): State<Site>,
+    caller: Caller,
+    StrictQuery(asked): StrictQuery<PreviewQuery>,
+) -> Result<Json<EmergencyPreview>, Problem> {
+    caller.reads_region()?;
+    let PreviewQuery { reservation, rru, beyond_limits } = asked;
+    let amount = Rru::from_f64(rru).filter(|amount| *amount > Rru::ZERO);
+    let amount = amount.ok_or(EmergencyError::Amount)?;
+    let stock = in_time(site.broker.emergency_stock(&reservation, amount, beyond_limits)).await?;
+    let found = stock.and_then(|stock| previewed(&stock));
+    let refusal = found.as_ref().err().copied();
+    let of = found.unwrap_or_default();
+    let count = |of: u64| u32::try_from(of).unwrap_or(u32::MAX);
+    Ok(Json(EmergencyPreview {
+        reservation,
+        asked_rru: amount.to_f64(),
+        grantable_rru: of.grantable.to_f64(),
+        servers: count(of.servers),
+        from_shared: count(of.from_shared),
+        refusal: refusal.map(|refusal| refusal.as_str().to_owned()),
+        refused_because: refusal.map(|refusal| refusal.text().to_owned()),
+    }))
+}
+
 /// Requests capacity at once
 ///
-/// The mover decides, usually within a second. 202 means that it has not decided yet.
+/// The mover decides, usually within a second. 202 means that it has not decided yet. An emergency takes at most
+/// `max_servers` servers, and half of each shared buffer stays. It is refused if the emergencies of the reservation would
+/// more than double its promise, or if it would exceed a quota of its owner. An operator may go beyond these limits.
 #[utoipa::path(post, path = "/emergencies", operation_id = "ask_emergency", params(WaitQuery),
     request_body = EmergencyAsked,
     responses(
@@ -97,7 +184,7 @@ fn parse_id(text: &str) -> Result<EmergencyId, Problem> {
         (status = 202, description = "not decided yet", body = Emergency),
         (status = 404, description = "the id is invalid"),
         (status = 409, description = "refused; `emergency` has the details"),
-        (status = 422, description = "the reason or the amount is missing")))]
+        (status = 422, description = "the reason, the amount or `max_servers` is invalid")))]
 pub(super) async fn ask(
     State(site): State<Site>,
     caller: Caller,
@@ -108,8 +195,19 @@ pub(super) async fn ask(
     let body: EmergencyAsked = body::json(&body)?;
     let id = body.emergency.as_deref().map_or_else(|| Ok(EmergencyId::now_v7()), parse_id)?;
     let amount = Rru::from_f64(body.rru).ok_or(EmergencyError::Amount)?;
+    if body.beyond_limits {
+        caller.needs(Role::Operator)?;
+    }
     let broker = &site.broker;
-    in_time(broker.ask_emergency(&actor, id, &body.reservation, amount, &body.why)).await?;
+    let request = EmergencyRequest {
+        id,
+        reservation: &body.reservation,
+        amount,
+        why: &body.why,
+        max_servers: body.max_servers,
+        beyond_limits: body.beyond_limits,
+    };
+    in_time(broker.ask_emergency(&actor, &request)).await?;
     let polls = wait.min(WAIT_MAX) * 5;
     let mut polled = 0;
     loop {

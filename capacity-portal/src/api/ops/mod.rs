@@ -7,7 +7,7 @@ mod check;
 pub(super) mod contracts;
 mod drills;
 mod elastic;
-mod emergencies;
+pub(crate) mod emergencies;
 mod events;
 mod files;
 pub(crate) mod give_way;
@@ -44,6 +44,7 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(maintenance::end))
         .routes(routes!(maintenance::cancel))
         .routes(routes!(emergencies::list, emergencies::ask))
+        .routes(routes!(emergencies::preview))
         .routes(routes!(emergencies::find))
         .routes(routes!(emergencies::end))
         .routes(routes!(between::replacements))

@@ -1,6 +1,6 @@
 //! `ras ops emergency`
 
-use super::ask::with_server;
+use super::ask::{confirmed, with_server};
 use crate::cli::EmergencyAction;
 use crate::client::login::Server;
 use crate::client::problem::Problem;
@@ -10,7 +10,9 @@ use crate::exit::Verdict;
 use crate::number::amount;
 use crate::tables;
 use anyhow::{Context as _, Result, bail};
-use api_types::emergencies::{Emergencies, Emergency, EmergencyAsked, EmergencyEnded};
+use api_types::emergencies::{
+    Emergencies, Emergency, EmergencyAsked, EmergencyEnded, EmergencyPreview,
+};
 use api_types::moves::MoverView;
 use broker::{EmergencyId, EmergencyState, State as _};
 use fleet::Rru;
@@ -26,14 +28,31 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub(in crate::command) fn run(action: &EmergencyAction, context: &Context) -> Result<Verdict> {
     match action {
-        EmergencyAction::Ask { reservation, rru, why, wait, server } => {
+        EmergencyAction::Ask { reservation, rru: asked, why, wait, beyond_limits, yes, server } => {
+            let shown = [
+                ("reservation", reservation.clone()),
+                ("rru", asked.to_f64().to_string()),
+                ("beyond_limits", beyond_limits.to_string()),
+            ];
+            let shown = query("/ops/v1/emergencies/preview", &shown);
+            let preview: EmergencyPreview =
+                with_server(Server::of(server)?, async |client| client.get(&shown).await?.read())?;
+            if let Some(why) = &preview.refused_because {
+                context.answer(|| format!("refused: {why}"), &preview)?;
+                return Ok(Verdict::fine_if(false));
+            }
+            if !confirmed(&question(&preview), *yes)? {
+                bail!("nothing was done");
+            }
             // The id makes it idempotent.
             let id = EmergencyId::now_v7();
             let asked = EmergencyAsked {
                 emergency: Some(id.to_string()),
                 reservation: reservation.clone(),
-                rru: rru.to_f64(),
+                rru: asked.to_f64(),
                 why: why.clone(),
+                max_servers: preview.servers,
+                beyond_limits: *beyond_limits,
             };
             let of = with_server(Server::of(server)?, async |client| {
                 answered(client, id, &asked, *wait).await
@@ -59,6 +78,20 @@ pub(in crate::command) fn run(action: &EmergencyAction, context: &Context) -> Re
             Ok(Verdict::Fine)
         }
     }
+}
+
+fn question(preview: &EmergencyPreview) -> String {
+    let shared = match preview.from_shared {
+        0 => String::new(),
+        count => format!(", {count} of them from shared buffers"),
+    };
+    format!(
+        "grant {} of {} RRU to {}: {} servers{shared}?",
+        rru(preview.grantable_rru),
+        rru(preview.asked_rru),
+        preview.reservation,
+        preview.servers
+    )
 }
 
 /// Polls for the outcome until it is answered.

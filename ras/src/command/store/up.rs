@@ -36,7 +36,6 @@ pub(in crate::command) fn run(options: &Up, context: &Context) -> Result<Verdict
             planner: Some(planner.clone()),
             archive: Some(archive),
             rehearsal: Some(Arc::new(MoverRehearsal)),
-            choose: Some(decisions::emergency::choose),
             move_limits: settings::file(config)?.mover.limits.unwrap_or_default(),
             ..portal
         };
