@@ -13,9 +13,10 @@ use fleet::RegionSnapshot;
 use ras::cli::{SolveOptions, State};
 use ras::context::Context;
 use ras::exit::Verdict;
+use ras::interrupt;
+use ras::layout::Table;
 use ras::results::{read_snapshot, write_text};
 use ras::settings::Settings;
-use ras::{interrupt, tables};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -186,19 +187,18 @@ fn text(bench: &Bench) -> String {
     );
     // Remarks are sentences: they go below.
     let numbers = markdown::COLUMNS.len() - 1;
-    let mut table = tables::table(&markdown::COLUMNS[..numbers], 1..numbers);
-    tables::never_wrap(&mut table, &(0..numbers).collect::<Vec<_>>());
+    let mut table = Table::new(&markdown::COLUMNS[..numbers], 1..numbers);
     let rows: Vec<_> = bench.competitors.iter().map(markdown::cells).collect();
     for row in &rows {
-        table.add_row(&row[..numbers]);
+        table.add_row(row[..numbers].iter().map(String::as_str));
     }
-    text.push_str(&table.trim_fmt());
+    text.push_str(&table.to_string());
     text.push('\n');
     for row in rows.iter().filter(|row| !row[numbers].is_empty()) {
         text.push_str(&format!("\n{}: {}", row[0], row[numbers]));
     }
     if !bench.figures.is_empty() {
-        let mut table = tables::table(&["figure", "what", "paper", "here"], 0..1);
+        let mut table = Table::new(&["figure", "what", "paper", "here"], 0..1);
         for figure in &bench.figures {
             for row in &figure.rows {
                 let number = figure.number.to_string();
@@ -206,7 +206,7 @@ fn text(bench: &Bench) -> String {
                 table.add_row([number, row.what.to_owned(), row.paper.to_owned(), here]);
             }
         }
-        text.push_str(&format!("\n\n{}", table.trim_fmt()));
+        text.push_str(&format!("\n\n{table}"));
     }
     text.push('\n');
     text

@@ -35,7 +35,7 @@ pub use mover::{AgentPlace, Mover, MoverOptions, Moves, MovesAction};
 pub use plan::{Plan, PlanSnapshot};
 pub use postgres::StoreOptions;
 pub use profile::{Profile, ProfileAction};
-pub use read::{Filter, Get, Kind, List};
+pub use read::{Filter, Get, Kind, List, One, TableOptions};
 pub use region::{
     Buffer, BufferAction, Elastic, ElasticAction, Hardware, HardwareAction, OrRule, Quota,
     QuotaAction, RegionAction, ServerAction, ServerEdit, ServerFile, SetElastic, SetQuota,
@@ -111,7 +111,7 @@ pub struct Cli {
 #[derive(Clone, Debug, Args)]
 pub struct Global {
     /// Output format
-    #[arg(long, global = true, value_enum, default_value_t = Output::Text, value_name = "FORM")]
+    #[arg(short, long, global = true, value_enum, default_value_t = Output::Text, value_name = "FORM")]
     pub output: Output,
     /// Log filter for standard error, such as `info` or `ras=debug,async_solver=trace`
     #[arg(long, global = true, value_name = "FILTER", env = "RUST_LOG", default_value = "warn")]
@@ -145,8 +145,12 @@ pub enum LogFormat {
 /// Output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// Tables and sentences.
+    /// Tables and sentences; on a terminal in its width.
     Text,
+    /// The same, with every column.
+    Wide,
+    /// The rows of `ras list` as CSV.
+    Csv,
     /// One JSON document.
     Json,
     /// One YAML document.

@@ -21,21 +21,23 @@ impl Context {
     /// If standard output cannot be written.
     pub fn answer(&self, text: impl FnOnce() -> String, json: &impl Serialize) -> Result<()> {
         match self.global.output {
-            Output::Text if self.global.quiet => Ok(()),
-            Output::Text => print(&text()),
+            Output::Text | Output::Wide if self.global.quiet => Ok(()),
+            Output::Text | Output::Wide => print(&text()),
             Output::Json | Output::Yaml => self.document(json),
+            // Refused before the subcommand begins, except for lists.
+            Output::Csv => Ok(()),
         }
     }
 
     /// Whether answers are text.
     pub(crate) fn is_text(&self) -> bool {
-        matches!(self.global.output, Output::Text)
+        matches!(self.global.output, Output::Text | Output::Wide)
     }
 
     /// Prints the document if the output format asks for one.
     pub(crate) fn document(&self, json: &impl Serialize) -> Result<()> {
         match self.global.output {
-            Output::Text => Ok(()),
+            Output::Text | Output::Wide | Output::Csv => Ok(()),
             Output::Json => {
                 print(&serde_json::to_string_pretty(json).context("writing the answer")?)
             }

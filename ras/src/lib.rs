@@ -13,7 +13,7 @@
 //! | [`highs_process`] | HiGHS in a child process that can be killed |
 //! | [`context`], [`exit`], [`results`] | options and answers, exit codes, snapshots and results on disk |
 //! | [`report_json`], [`reasons`] | the result's report |
-//! | [`tables`], [`replay_page`], [`progress`] | output for people |
+//! | [`tables`], [`layout`], [`replay_page`], [`progress`] | output for people |
 //! | [`terminal`] | all output to standard output and standard error, with control characters escaped |
 //! | [`quantity`], [`number`] | parsing and formatting of quantities |
 //! | [`interrupt`], [`memory`], [`telemetry`], [`executable`] | Ctrl-C, memory, logs, the path of this program |
@@ -32,6 +32,7 @@ pub mod executable;
 pub mod exit;
 pub mod highs_process;
 pub mod interrupt;
+pub mod layout;
 pub mod memory;
 mod nice;
 pub mod number;
@@ -69,6 +70,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, began: Instant) -> Exi
         Ok(cli) => cli,
         Err(code) => return code,
     };
+    if global.output == cli::Output::Wide {
+        terminal::set_wide();
+    }
     let context = Context { began, global };
     conclude(&context, || command::run(command, &context))
 }

@@ -1,7 +1,7 @@
 //! A plan as text, from its document (`ras-plan/1`), made locally or by a server.
 
+use crate::layout::{Rows, Table};
 use crate::number::{amount, count, percent};
-use crate::tables::table;
 use fleet::RequestChange;
 use fleet::Rru;
 use fleet::quote::{Grant, HolderKind, MoveCost, Quote, QuotedFlow, Refusal};
@@ -9,8 +9,8 @@ use fleet::quote::{Grant, HolderKind, MoveCost, Quote, QuotedFlow, Refusal};
 /// Rows of the table of moves.
 const ROWS_MAX: usize = 20;
 
-/// The answer as text. `all`: list every source of servers.
-pub fn text(answer: &Quote, all: bool) -> String {
+/// The answer as text. `shown`: how many sources of servers.
+pub fn text(answer: &Quote, shown: Rows) -> String {
     let removed = answer.change == RequestChange::Removed;
     let change = match answer.change {
         RequestChange::New => "new".to_owned(),
@@ -35,7 +35,7 @@ pub fn text(answer: &Quote, all: bool) -> String {
         text += &format!("\n arrives {arrival}");
     }
     if !answer.sources.is_empty() {
-        text += &format!("\n\n{}", flows(&answer.sources, if all { usize::MAX } else { ROWS_MAX }));
+        text += &format!("\n\n{}", flows(&answer.sources, shown));
     }
     if let Some(of) = &answer.refusal {
         text += &format!("\n\n{}", refusal(of));
@@ -144,24 +144,22 @@ fn takes(cost: &MoveCost) -> String {
     format!("{}; price {:+.2}", parts.join("; "), cost.price)
 }
 
-fn flows(sources: &[QuotedFlow], rows_max: usize) -> String {
+fn flows(sources: &[QuotedFlow], shown: Rows) -> String {
     let mut rows: Vec<&QuotedFlow> = sources.iter().collect();
     rows.sort_by_key(|of| std::cmp::Reverse((of.in_use, of.idle)));
-    let mut table = table(&["from", "what it is", "to", "in use", "idle"], 3..5);
-    let shown = |servers: usize| match servers {
+    let mut table = Table::new(&["from", "what it is", "to", "in use", "idle"], 3..5);
+    let number = |servers: usize| match servers {
         0 => "-".to_owned(),
         _ => count(servers),
     };
-    for of in rows.iter().take(rows_max) {
+    for of in rows.iter().take(shown.most(ROWS_MAX)) {
         table.add_row([
             of.from.as_deref().unwrap_or(HolderKind::Free.as_str()).to_owned(),
             of.from_kind.as_str().replace('_', " "),
             of.to.as_deref().unwrap_or(HolderKind::Free.as_str()).to_owned(),
-            shown(of.in_use),
-            shown(of.idle),
+            number(of.in_use),
+            number(of.idle),
         ]);
     }
-    let shown = table.trim_fmt();
-    let hidden = rows.len().saturating_sub(rows_max);
-    if hidden == 0 { shown } else { format!("{shown}\n… {hidden} more (--all)") }
+    shown.below(&table, rows.len())
 }

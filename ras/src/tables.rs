@@ -1,11 +1,9 @@
 //! The summary of a solve on a terminal.
 
+use crate::layout::{self, Rows, Table};
 use crate::number::{amount, count, percent, seconds};
 use crate::quantity::show_bytes;
 use crate::solve::Solved;
-use comfy_table::{
-    CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, presets,
-};
 use fleet::audit::{AuditReport, ReservationAudit};
 use fleet::{ReservationKind, Rru};
 use serde_json::Value;
@@ -16,81 +14,30 @@ const ROWS_MAX: usize = 40;
 /// Buffer share and bound of RAS (SOSP'21) section 4.2, for comparison.
 const PAPER: &str = "RAS (SOSP'21): 4.2 % against at least 4.06 %";
 
-/// The summary of one solve. `all`: show all rows.
-pub fn end_report(solved: &Solved, all: bool) -> String {
-    let rows_max = if all { usize::MAX } else { ROWS_MAX };
-    let mut text = reservations(&solved.audit, rows_max);
+/// The summary of one solve.
+pub fn end_report(solved: &Solved, shown: Rows) -> String {
+    let mut text = reservations(&solved.audit, shown);
     if solved.audit.shortfall > Rru::ZERO {
-        text.push_str(&format!("\n\n{}", shortfalls(solved, rows_max)));
+        text.push_str(&format!("\n\n{}", shortfalls(solved, shown)));
     }
-    text.push_str(&format!("\n\n{}", facts(solved).trim_fmt()));
+    text.push_str(&format!("\n\n{}", facts(solved)));
     if let Some(steps) = steps(&solved.report) {
         text.push_str(&format!("\n\n{steps}"));
     }
     text
 }
 
-/// Table style: only a line below the header.
-const STYLE: TableStyle =
-    TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
-
-/// Width for wrapping without a terminal.
-const WIDTH: u16 = 120;
-/// Minimum width of a terminal.
-const WIDTH_LEAST: u16 = 40;
-
-/// An empty table with these columns; those in `right` have numbers.
-pub fn table(header: &[&str], right: std::ops::Range<usize>) -> Table {
-    let mut table = wrapping(STYLE);
-    table.set_header(header);
-    for column in right {
-        self::right(&mut table, column);
-    }
-    table
-}
-
-/// Right-aligns this column.
-pub fn right(table: &mut Table, column: usize) {
-    if let Some(column) = table.column_mut(column) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-}
-
-/// Never wraps these columns, such as ids and times that users copy.
-pub fn never_wrap(table: &mut Table, columns: &[usize]) {
-    for column in columns {
-        if let Some(column) = table.column_mut(*column) {
-            column.set_constraint(ColumnConstraint::ContentWidth);
-        }
-    }
-}
-
-fn wrapping(style: TableStyle) -> Table {
-    let mut table = Table::new();
-    table.load_style(style).set_content_arrangement(ContentArrangement::Dynamic);
-    // Some terminals report a width of 0.
-    if !table.is_tty() || table.width().is_none_or(|width| width < WIDTH_LEAST) {
-        table.set_width(WIDTH);
-    }
-    table
-}
-
-fn more(table: &Table, hidden: usize) -> String {
-    let shown = table.trim_fmt();
-    if hidden == 0 { shown } else { format!("{shown}\n… {hidden} more (--all)") }
-}
-
 /// Allocations by reservation, largest first.
-fn reservations(audit: &AuditReport, rows_max: usize) -> String {
+fn reservations(audit: &AuditReport, shown: Rows) -> String {
     let header =
         ["reservation", "asked", "assigned", "buffer", "guaranteed", "short", "servers", "change"];
-    let mut table = table(&header, 1..8);
+    let mut table = Table::new(&header, 1..8);
     let mut rows: Vec<&ReservationAudit> =
         audit.reservations.iter().filter(|row| row.kind != ReservationKind::Elastic).collect();
     // Shared buffers are counted in servers, not RRU: they are last. Stable sort: ties stay in
     // order of name.
     rows.sort_by_key(|row| (row.kind, std::cmp::Reverse(row.capacity)));
-    for row in rows.iter().take(rows_max) {
+    for row in rows.iter().take(shown.most(ROWS_MAX)) {
         let buffer = if row.msb_buffer { amount(row.holding.largest_msb) } else { "-".to_owned() };
         let short = row.holding.shortfall;
         let short = if short > Rru::ZERO { amount(short) } else { "-".to_owned() };
@@ -106,15 +53,15 @@ fn reservations(audit: &AuditReport, rows_max: usize) -> String {
             if change == 0 { "-".to_owned() } else { format!("{change:+}") },
         ]);
     }
-    more(&table, rows.len().saturating_sub(rows_max))
+    shown.below(&table, rows.len())
 }
 
 /// Shortfalls with reasons, by priority.
-fn shortfalls(solved: &Solved, rows_max: usize) -> String {
-    let mut table = table(&["short", "missing", "reason", "why"], 1..2);
+fn shortfalls(solved: &Solved, shown: Rows) -> String {
+    let mut table = Table::new(&["short", "missing", "reason", "why"], 1..2);
     let mut rows: Vec<&ReservationAudit> = solved.audit.short().collect();
     rows.sort_by_key(|row| (row.priority, std::cmp::Reverse(row.holding.shortfall)));
-    for row in rows.iter().take(rows_max) {
+    for row in rows.iter().take(shown.most(ROWS_MAX)) {
         let reason = solved.reasons.get(&row.reservation_id);
         table.add_row([
             row.reservation_id.to_string(),
@@ -123,16 +70,14 @@ fn shortfalls(solved: &Solved, rows_max: usize) -> String {
             reason.map_or_else(String::new, |reason| reason.sentence.clone()),
         ]);
     }
-    more(&table, rows.len().saturating_sub(rows_max))
+    shown.below(&table, rows.len())
 }
 
-fn facts(solved: &Solved) -> Table {
+fn facts(solved: &Solved) -> String {
     let (audit, report) = (&solved.audit, &solved.report);
     let number = |pointer: &str| report.pointer(pointer).and_then(Value::as_f64);
-    let mut table = wrapping(presets::NOTHING);
-    let mut fact = |name: &str, text: String| {
-        table.add_row([name.to_owned(), text]);
-    };
+    let mut facts: Vec<(&str, String)> = Vec::new();
+    let mut fact = |name, text| facts.push((name, text));
     let short = audit.short().count();
     let verdict = if short == 0 {
         "no reservation is short".to_owned()
@@ -205,7 +150,7 @@ fn facts(solved: &Solved) -> Table {
     let highs = memory("highs_peak_memory_bytes").map(|peak| format!(", HiGHS {peak}"));
     fact("memory", format!("{own}{}", highs.unwrap_or_default()));
     fact("audit", "every guarantee and every term of the objective was recomputed".to_owned());
-    table
+    layout::facts(&facts)
 }
 
 fn people(count: usize) -> String {
@@ -240,7 +185,7 @@ fn percent_fine(share: f64) -> String {
 /// Time by step of each phase; `None` if there was no solve.
 fn steps(report: &Value) -> Option<String> {
     let steps = report.get("steps")?.as_array().filter(|steps| !steps.is_empty())?;
-    let mut table = table(&["phase", "step", "seconds"], 2..3);
+    let mut table = Table::new(&["phase", "step", "seconds"], 2..3);
     for step in steps {
         table.add_row([
             step.get("phase")?.to_string(),
@@ -248,7 +193,7 @@ fn steps(report: &Value) -> Option<String> {
             format!("{:.2}", step.get("seconds")?.as_f64()?),
         ]);
     }
-    Some(table.trim_fmt())
+    Some(table.to_string())
 }
 /// Length of the longest bar of a histogram.
 const BAR: usize = 40;

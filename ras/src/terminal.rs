@@ -6,10 +6,17 @@ use anyhow::{Context as _, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Stderr, Stdout, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Refresh interval of a line of progress.
 const TICK: Duration = Duration::from_millis(100);
+
+/// Minimum width of a terminal.
+const WIDTH_LEAST: u16 = 40;
+
+/// Whether tables are printed whole on a terminal, too.
+static WIDE: AtomicBool = AtomicBool::new(false);
 
 #[expect(clippy::disallowed_methods, reason = "the one way out")]
 fn out() -> Stdout {
@@ -29,6 +36,21 @@ pub fn is_out() -> bool {
 /// Whether standard error is a terminal.
 pub fn is_err() -> bool {
     err().is_terminal()
+}
+
+/// The width of the terminal that standard output is; `None`: it is a pipe or a file, or everything is wanted.
+pub fn width() -> Option<usize> {
+    if WIDE.load(Ordering::Relaxed) || !is_out() {
+        return None;
+    }
+    let columns = rustix::termios::tcgetwinsize(out()).ok()?.ws_col;
+    // Some terminals report a width of 0.
+    (columns >= WIDTH_LEAST).then(|| columns.into())
+}
+
+/// Prints tables whole, whatever the width of the terminal.
+pub fn set_wide() {
+    WIDE.store(true, Ordering::Relaxed);
 }
 
 /// The text with its control characters as escapes (`\u001b`), which are valid in JSON strings, too. Only line ends

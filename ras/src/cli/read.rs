@@ -3,7 +3,7 @@
 use super::server::ServerOptions;
 use clap::{Args, ValueEnum};
 
-/// The kinds of objects a server has.
+/// The kinds of objects that are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
     /// Reservations and their state.
@@ -12,12 +12,6 @@ pub enum Kind {
     /// Capacity requests and their outcome.
     #[value(alias = "request")]
     Requests,
-    /// Plans: the effect of proposed changes.
-    #[value(alias = "plan")]
-    Plans,
-    /// Long-running operations.
-    #[value(alias = "operation")]
-    Operations,
     /// Servers.
     #[value(alias = "server")]
     Servers,
@@ -59,16 +53,48 @@ pub enum Kind {
     Profiles,
 }
 
+/// The kinds of objects that are shown one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum One {
+    /// A reservation and its state.
+    #[value(alias = "reservations")]
+    Reservation,
+    /// A capacity request and its outcome.
+    #[value(alias = "requests")]
+    Request,
+    /// A plan: the effect of proposed changes.
+    #[value(alias = "plans")]
+    Plan,
+    /// A long-running operation.
+    #[value(alias = "operations")]
+    Operation,
+    /// A server.
+    #[value(alias = "servers")]
+    Server,
+    /// A solve.
+    #[value(alias = "solves")]
+    Solve,
+    /// A maintenance window.
+    Maintenance,
+    /// Emergency capacity.
+    #[value(alias = "emergencies")]
+    Emergency,
+    /// A named RRU profile.
+    #[value(alias = "profiles")]
+    Profile,
+}
+
 /// `ras get`
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   ras get reservation web
-  ras get operation 0198a2c4-... --output yaml")]
+  ras get request 0198a2c4-7d1e-7000-8000-000000000001
+  ras get operation 0198a2c4-7d1e-7000-8000-000000000002 --output yaml   # every member")]
 pub struct Get {
     /// The kind of object
-    #[arg(value_enum, hide_possible_values = false)]
-    pub kind: Kind,
+    #[arg(value_enum)]
+    pub kind: One,
     /// Name or id
     pub name: String,
     /// The server to ask.
@@ -82,7 +108,11 @@ pub struct Get {
 Examples:
   ras list reservations --owner shop --label tier=front
   ras list requests --state refused --output json
-  ras list servers --reservation web")]
+  ras list servers --reservation web --columns server,rack --sort-by rack
+  ras list requests --output csv --no-headers
+  ras list moves --watch
+
+A table has the width of the terminal; columns that do not fit are left out (--output wide has all).")]
 pub struct List {
     /// The kind of object
     #[arg(value_enum)]
@@ -90,9 +120,30 @@ pub struct List {
     /// The filter.
     #[command(flatten)]
     pub filter: Filter,
+    /// The table.
+    #[command(flatten)]
+    pub table: TableOptions,
     /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
+}
+
+/// What a table of a list shows.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Table")]
+pub struct TableOptions {
+    /// Show only these columns, in this order
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
+    pub columns: Vec<String>,
+    /// Sort by this column; with `-` in front, the largest first [default: the server's order]
+    #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
+    pub sort_by: Option<String>,
+    /// Print no header
+    #[arg(long)]
+    pub no_headers: bool,
+    /// Go on until Ctrl-C: every two seconds print rows that are new or have changed
+    #[arg(long)]
+    pub watch: bool,
 }
 
 /// Filters of a list. The server rejects filters that a kind does not support.

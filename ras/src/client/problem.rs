@@ -1,6 +1,7 @@
 //! Errors of a server: problem documents (RFC 9457).
 
 use crate::exit::Verdict;
+use crate::layout::{BY_JSON, Rows};
 use crate::plan_text;
 use fleet::quote::{Quote, QuoteFormat};
 use http::StatusCode;
@@ -90,8 +91,11 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |member: &str| self.document.get(member).and_then(Value::as_str);
+        let planned = self.get("answer").and_then(planned);
         let said = text("detail").or(text("reason")).or(text("title"));
-        out.write_str(said.unwrap_or("refused by the server"))?;
+        // A plan has the reason itself.
+        let said = said.filter(|said| planned.as_ref().is_none_or(|plan| !plan.contains(said)));
+        out.write_str(said.unwrap_or("the request is refused"))?;
         if !self.code().is_empty() {
             write!(out, " ({})", self.code())?;
         }
@@ -99,7 +103,7 @@ impl fmt::Display for Problem {
             write!(out, "\n  {}", wrong_field(error))?;
         }
         // A plan has reasons and alternatives in full.
-        if let Some(answer) = self.get("answer").and_then(planned) {
+        if let Some(answer) = planned {
             return write!(out, "\n{answer}");
         }
         // The sentence of a limit includes its name, with its numbers.
@@ -133,7 +137,7 @@ pub fn planned(document: &Value) -> Option<String> {
         return None;
     }
     Some(match Quote::deserialize(document) {
-        Ok(quote) => plan_text::text(&quote, false),
+        Ok(quote) => plan_text::text(&quote, Rows::First(BY_JSON)),
         Err(error) => format!("cannot read the server's answer ({error}): {document}"),
     })
 }

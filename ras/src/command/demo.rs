@@ -5,6 +5,7 @@ use super::solve::{settings, solve_to, verdict};
 use crate::cli::{Demo, Output};
 use crate::context::Context;
 use crate::exit::Verdict;
+use crate::layout::{BY_JSON, Rows};
 use crate::results::read_snapshot;
 use crate::tables;
 use anyhow::{Context as _, Result, bail};
@@ -32,7 +33,7 @@ pub(super) fn run(options: &Demo, context: &Context) -> Result<Verdict> {
         let out = options.out.display();
         format!(
             "{}\n{region}\nsnapshot  {out}/snapshot\nresult    {out}/result\npage      {out}/report.html",
-            tables::end_report(&solved, false)
+            tables::end_report(&solved, Rows::First(BY_JSON))
         )
     };
     context.answer(text, &solved.report)?;

@@ -3,6 +3,8 @@
 use crate::cli::Inspect;
 use crate::context::Context;
 use crate::exit::Verdict;
+#[cfg(feature = "summaries")]
+use crate::layout::Table;
 use crate::number::{amount, count};
 use crate::results::read_snapshot;
 use anyhow::Result;
@@ -21,7 +23,7 @@ pub(super) fn run(options: &Inspect, context: &Context) -> Result<Verdict> {
 #[cfg(feature = "summaries")]
 fn tables(snapshot: &RegionSnapshot) -> Result<String> {
     use datasets::summary::{requests_by_size, servers_by_type};
-    let mut types = crate::tables::table(
+    let mut types = Table::new(
         &["hardware type", "servers", "available", "held", "in use", "MSBs", "in the largest"],
         1..7,
     );
@@ -30,7 +32,7 @@ fn tables(snapshot: &RegionSnapshot) -> Result<String> {
         let counts = counts.into_iter().map(count);
         types.add_row(std::iter::once(row.hardware_type.to_string()).chain(counts));
     }
-    let mut sizes = crate::tables::table(&["size in RRU", "reservations", "asked", "types"], 1..4);
+    let mut sizes = Table::new(&["size in RRU", "reservations", "asked", "types"], 1..4);
     for row in requests_by_size(snapshot)? {
         sizes.add_row([
             format!("{} to {}", row.at_least, row.below),

@@ -15,17 +15,21 @@ mod shell;
 mod solve;
 mod store;
 
-use crate::cli::{Command, OpsCommand, RegionCommand, ResultCommand, SnapshotCommand};
+use crate::cli::{Command, OpsCommand, Output, RegionCommand, ResultCommand, SnapshotCommand};
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::terminal::print;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 /// Runs a subcommand.
 ///
 /// # Errors
 /// Any failure, with its chain of causes.
 pub fn run(command: Command, context: &Context) -> Result<Verdict> {
+    ensure!(
+        context.global.output != Output::Csv || matches!(command, Command::List(_)),
+        "--output csv: only `ras list` prints rows; use json"
+    );
     match command {
         Command::Snapshot(command) => snapshot(&command, context),
         Command::Solve(options) => solve::run(&options, context),

@@ -3,6 +3,7 @@
 use crate::cli::PlanSnapshot;
 use crate::context::Context;
 use crate::exit::Verdict;
+use crate::layout::Rows;
 use crate::number::seconds;
 use crate::progress::Reporter;
 use crate::results::read_snapshot;
@@ -38,7 +39,7 @@ pub(super) fn run(options: &PlanSnapshot, context: &Context) -> Result<Verdict> 
     let text = || {
         format!(
             "{}\n\nplanned in {}, of which reading took {}",
-            plan_text::text(&document, options.all),
+            plan_text::text(&document, Rows::of(options.all)),
             seconds(times.total),
             seconds(times.read)
         )

@@ -4,6 +4,7 @@ use super::solve::{settings, solve_to};
 use crate::cli::Rehearse;
 use crate::context::Context;
 use crate::exit::Verdict;
+use crate::layout::Table;
 use crate::number::{percent, seconds};
 use crate::overrides::Overrides;
 use crate::results::read_snapshot;
@@ -154,7 +155,7 @@ fn text(drills: &[(f64, ReplayReport)], events: usize, others: usize) -> String 
         "most",
         "moves",
     ];
-    let mut table = tables::table(&header, 0..14);
+    let mut table = Table::new(&header, 0..14);
     let time = |t: Option<f64>| t.map_or("-".to_owned(), seconds);
     for (share, report) in drills {
         table.add_row([
@@ -174,7 +175,7 @@ fn text(drills: &[(f64, ReplayReport)], events: usize, others: usize) -> String 
             (report.replaced + report.returned + report.moved_by_solves).to_string(),
         ]);
     }
-    text.push_str(&table.trim_fmt());
+    text.push_str(&table.to_string());
     text.push_str(
         "\n\nRRU-hours of failed servers without replacement; below the request; below the guarantee\nafter \
          any MSB loss:\n",
@@ -182,7 +183,7 @@ fn text(drills: &[(f64, ReplayReport)], events: usize, others: usize) -> String 
     let names: Vec<String> = drills.iter().map(|(share, _)| percent(*share)).collect();
     let header: Vec<&str> =
         ["reservation"].into_iter().chain(names.iter().map(String::as_str)).collect();
-    let mut table = tables::table(&header, 1..header.len());
+    let mut table = Table::new(&header, 1..header.len());
     let cell = |of: &ReservationReplay| {
         format!("{:.1} / {:.1} / {:.1}", of.missing, of.short, of.unguaranteed)
     };
@@ -207,7 +208,7 @@ fn text(drills: &[(f64, ReplayReport)], events: usize, others: usize) -> String 
         cell(&all)
     };
     table.add_row(["all".to_owned()].into_iter().chain(drills.iter().map(|(_, r)| total(r))));
-    text.push_str(&table.trim_fmt());
+    text.push_str(&table.to_string());
     if drills.len() == 1 && !first.waits.is_empty() {
         text.push_str(&format!("\n\nfrom failure to binding:\n{}", within(&first.waits)));
     }

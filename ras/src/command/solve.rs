@@ -3,6 +3,7 @@
 use crate::cli::{Solve, SolveOptions};
 use crate::context::Context;
 use crate::exit::Verdict;
+use crate::layout::Rows;
 use crate::nice::lower_priority;
 use crate::progress::Reporter;
 use crate::results::read_snapshot;
@@ -31,7 +32,7 @@ pub(super) fn run(options: &Solve, context: &Context) -> Result<Verdict> {
     let (_, solved) = solve_to(snapshot, settings, &options.out, options.warm.as_deref(), context)?;
     let text = || {
         let out = options.out.display();
-        format!("{}\nresult written to {out}", tables::end_report(&solved, options.all))
+        format!("{}\nresult written to {out}", tables::end_report(&solved, Rows::of(options.all)))
     };
     context.answer(text, &solved.report)?;
     Ok(verdict(&solved))

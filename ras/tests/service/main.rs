@@ -7,6 +7,7 @@ mod fenced;
 mod health;
 mod inventory;
 mod killed;
+mod lists;
 mod moves;
 mod operators;
 mod owners;

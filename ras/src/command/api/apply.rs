@@ -8,6 +8,7 @@ use crate::client::problem::Problem;
 use crate::client::{Answer, Ask, Client, operation, path};
 use crate::context::Context;
 use crate::exit::Verdict;
+use crate::layout::Rows;
 use crate::terminal;
 use anyhow::Result;
 use api_types::plans::{Plan, PlanApplied};
@@ -36,7 +37,7 @@ async fn apply(
 ) -> Result<Verdict> {
     let said = |plan: &Plan| {
         if !context.global.quiet {
-            terminal::say(&format!("{}\n", plan::text(plan, options.all)));
+            terminal::say(&format!("{}\n", plan::text(plan, Rows::of(options.all))));
         }
     };
     let plan: Plan = made.read()?;

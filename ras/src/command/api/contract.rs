@@ -6,8 +6,9 @@ use crate::client::login::Server;
 use crate::client::{Ask, Client, path};
 use crate::context::Context;
 use crate::exit::Verdict;
+use crate::layout::Table;
 use crate::number::count;
-use crate::{quantity, tables};
+use crate::quantity;
 use anyhow::{Context as _, Result};
 use api_types::contracts::{Contract, ContractAsked, ContractRemoved, Contracts};
 use std::time::Duration;
@@ -77,7 +78,7 @@ fn text(contracts: &[Contract]) -> String {
         "quiet",
         "now",
     ];
-    let mut table = tables::table(&header, 1..7);
+    let mut table = Table::new(&header, 1..7);
     for of in contracts {
         let quiet = if of.quiet.is_empty() {
             "never".to_owned()
@@ -97,5 +98,5 @@ fn text(contracts: &[Contract]) -> String {
             of.state.replace('_', " "),
         ]);
     }
-    table.trim_fmt()
+    table.to_string()
 }

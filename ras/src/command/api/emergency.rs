@@ -7,8 +7,8 @@ use crate::client::problem::Problem;
 use crate::client::{Ask, Client, path, query};
 use crate::context::Context;
 use crate::exit::Verdict;
+use crate::layout::Table;
 use crate::number::amount;
-use crate::tables;
 use anyhow::{Context as _, Result, bail};
 use api_types::emergencies::{
     Emergencies, Emergency, EmergencyAsked, EmergencyEnded, EmergencyPreview,
@@ -165,7 +165,7 @@ fn table(all: &[Emergency]) -> String {
         return "no emergencies".to_owned();
     }
     let header = ["emergency", "reservation", "state", "asked", "granted", "servers", "by", "why"];
-    let mut table = tables::table(&header, 3..6);
+    let mut table = Table::new(&header, 3..6);
     for of in all {
         let (has, servers) = match &of.granted {
             None => ("-".to_owned(), "-".to_owned()),
@@ -182,5 +182,5 @@ fn table(all: &[Emergency]) -> String {
             of.why.clone(),
         ]);
     }
-    table.trim_fmt()
+    table.to_string()
 }

@@ -1,16 +1,25 @@
 //! The name and the path of each kind of object on a server, and objects as text.
 
 use super::plan;
-use super::rows::{self, Row};
-use crate::cli::Kind;
+use super::rows::{self, Column, Row};
+use crate::cli::{Kind, One};
 use crate::client::Answer;
 use crate::client::problem::{Problem, planned};
-use crate::context::yaml;
+use crate::layout::{self, BY_JSON, Rows};
+use crate::number::{amount, count, seconds};
 use anyhow::Result;
 use api_types::drills::{Drill, Kept};
-use api_types::requests::Request;
-use api_types::reservations::{MsbLeft, ReservationCertificate};
+use api_types::emergencies::Emergency;
+use api_types::maintenance::MaintenanceWindow;
+use api_types::region::RruProfile;
+use api_types::requests::{Operation, Request};
+use api_types::reservations::{MsbLeft, Reservation, ReservationCertificate, ReservationPart};
+use api_types::servers::Server;
+use api_types::solves::SolveDetail;
+use chrono::{DateTime, SecondsFormat, Utc};
+use fleet::Rru;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 impl Kind {
     /// Its name, in the plural.
@@ -18,8 +27,6 @@ impl Kind {
         match self {
             Kind::Reservations => "reservations",
             Kind::Requests => "requests",
-            Kind::Plans => "plans",
-            Kind::Operations => "operations",
             Kind::Servers => "servers",
             Kind::Solves => "solves",
             Kind::Moves => "moves",
@@ -36,66 +43,176 @@ impl Kind {
             Kind::Profiles => "profiles",
         }
     }
+}
 
-    /// Path of one object, without its name or id.
-    pub(super) const fn one(self) -> Option<&'static [&'static str]> {
-        Some(match self {
-            Kind::Reservations => &["v1", "reservations"],
-            Kind::Requests => &["v1", "requests"],
-            Kind::Plans => &["v1", "plans"],
-            Kind::Operations => &["v1", "operations"],
-            Kind::Servers => &["ops", "v1", "servers"],
-            Kind::Solves => &["ops", "v1", "solves"],
-            Kind::Maintenance => &["ops", "v1", "maintenance"],
-            Kind::Emergencies => &["ops", "v1", "emergencies"],
-            Kind::Profiles => &["ops", "v1", "rru-profiles"],
-            _ => return None,
-        })
+impl One {
+    /// Path of the object, without its name or id.
+    pub(super) const fn place(self) -> &'static [&'static str] {
+        match self {
+            One::Reservation => &["v1", "reservations"],
+            One::Request => &["v1", "requests"],
+            One::Plan => &["v1", "plans"],
+            One::Operation => &["v1", "operations"],
+            One::Server => &["ops", "v1", "servers"],
+            One::Solve => &["ops", "v1", "solves"],
+            One::Maintenance => &["ops", "v1", "maintenance"],
+            One::Emergency => &["ops", "v1", "emergencies"],
+            One::Profile => &["ops", "v1", "rru-profiles"],
+        }
     }
 }
 
 /// A list as a table.
-pub(super) fn table<T: Row>(kind: Kind, rows: &[T]) -> String {
-    if rows.is_empty() { format!("no {}", kind.word()) } else { rows::table(T::COLUMNS, rows) }
+pub(super) fn table<T: Row>(kind: Kind, columns: &[Column<T>], rows: &[T]) -> String {
+    if rows.is_empty() {
+        format!("no {}", kind.word())
+    } else {
+        rows::table(columns, rows).to_string()
+    }
 }
 
-/// One object with all its members.
+/// One object for people; programs read the document.
 ///
 /// # Errors
-/// If a plan or a request cannot be read.
-pub(super) fn card(kind: Kind, answer: &Answer) -> Result<String> {
-    match kind {
-        Kind::Plans => Ok(plan::text(&answer.read()?, false)),
-        Kind::Requests => {
-            let request: Request = answer.read()?;
-            let without = plain(&without(&answer.body, &[&["answer"]]));
-            let said = request.answer.as_ref().and_then(said);
-            Ok(said.map_or_else(|| without.clone(), |said| format!("{without}\n{said}")))
-        }
-        // Without the data of charts.
-        Kind::Solves => Ok(plain(&without(&answer.body, &[&["config"], &["figures", "history"]]))),
-        _ => Ok(plain(&answer.body)),
-    }
+/// If the answer cannot be read.
+pub(super) fn card(kind: One, answer: &Answer) -> Result<String> {
+    Ok(match kind {
+        One::Plan => plan::text(&answer.read()?, Rows::First(BY_JSON)),
+        One::Request => request(&answer.read()?),
+        One::Reservation => reservation(&answer.read()?),
+        One::Operation => operation(&answer.read()?),
+        One::Server => server(&answer.read()?),
+        One::Solve => solve(&answer.read()?),
+        One::Maintenance => layout::facts(&rows::facts(&answer.read::<MaintenanceWindow>()?)),
+        One::Emergency => emergency(&answer.read()?),
+        One::Profile => layout::facts(&rows::facts(&answer.read::<RruProfile>()?)),
+    })
 }
 
-/// A document without these members.
-fn without(document: &Value, paths: &[&[&str]]) -> Value {
-    let mut document = document.clone();
-    for path in paths {
-        let Some((last, parents)) = path.split_last() else { continue };
-        let parent = (parents.iter())
-            .try_fold(&mut document, |within, member| within.get_mut(*member))
-            .and_then(Value::as_object_mut);
-        if let Some(parent) = parent {
-            parent.remove(*last);
+/// Adds a fact, if there is one.
+fn fact(facts: &mut Vec<(String, String)>, name: &str, text: Option<String>) {
+    facts.extend(text.filter(|text| !text.is_empty()).map(|text| (name.to_owned(), text)));
+}
+
+fn request(of: &Request) -> String {
+    let mut facts = rows::facts(of);
+    fact(&mut facts, "by", Some(of.created_by.clone()));
+    fact(&mut facts, "starts", of.starts_at.map(time));
+    fact(&mut facts, "ends", of.ends_at.map(time));
+    fact(&mut facts, "plan", of.plan.clone());
+    fact(&mut facts, "notice", of.notice.clone());
+    let said = of.answer.as_ref().and_then(said);
+    layout::facts(&facts) + &said.map_or_else(String::new, |said| format!("\n\n{said}"))
+}
+
+fn reservation(of: &Reservation) -> String {
+    let mut facts = rows::facts(of);
+    let part = |of: &ReservationPart| {
+        let rru = Rru::from_f64(of.rru).unwrap_or_default();
+        (of.servers > 0).then(|| format!("{} servers, {} RRU", count(of.servers), amount(rru)))
+    };
+    fact(&mut facts, "arriving", part(&of.arriving));
+    fact(&mut facts, "leaving", part(&of.leaving));
+    fact(&mut facts, "out of use", part(&of.out_of_use));
+    let parts = |of: &BTreeMap<String, ReservationPart>| {
+        let servers =
+            |(name, part): (&String, &ReservationPart)| format!("{name} {}", part.servers);
+        Some(of.iter().map(servers).collect::<Vec<_>>().join(", "))
+    };
+    fact(&mut facts, "servers by type", parts(&of.by_hardware_type));
+    fact(&mut facts, "by datacenter", parts(&of.by_datacenter));
+    fact(&mut facts, "by MSB", parts(&of.by_msb));
+    let shares = |of: &BTreeMap<String, f64>| {
+        let share = |(name, share): (&String, &f64)| format!("{name}={share}");
+        Some(of.iter().map(share).collect::<Vec<_>>().join(" "))
+    };
+    fact(&mut facts, "RRU of a server", shares(&of.rru));
+    fact(&mut facts, "affinity", shares(&of.affinity));
+    fact(&mut facts, "only in", Some(of.allowed_datacenters.join(", ")));
+    fact(&mut facts, "priority", Some(of.priority.to_string()));
+    fact(&mut facts, "host profile", of.host_profile.clone());
+    fact(&mut facts, "ends", of.ends_at.map(time));
+    fact(&mut facts, "open request", of.open_request.clone());
+    for condition in &of.conditions {
+        let (name, detail) = (condition.condition.replace('_', " "), &condition.detail);
+        // Of the others, those that do not hold say nothing.
+        if !condition.holds && condition.condition != "promise_kept" {
+            continue;
         }
+        let holds = if condition.holds { "yes" } else { "no" };
+        let text = if detail.is_empty() { holds.to_owned() } else { format!("{holds}: {detail}") };
+        fact(&mut facts, &name, Some(text));
     }
-    document
+    fact(&mut facts, "version", Some(of.version.clone()));
+    layout::facts(&facts)
+}
+
+fn operation(of: &Operation) -> String {
+    let said = of.result.as_ref().and_then(said);
+    let said = said.map_or_else(String::new, |said| format!("\n\n{said}"));
+    layout::facts(&rows::facts(of)) + &said
+}
+
+fn server(of: &Server) -> String {
+    let mut facts = rows::facts(of);
+    for event in &of.events {
+        let text = format!(
+            "{} of {} {}, since {}",
+            event.kind,
+            event.scope,
+            event.scope_id,
+            time(event.started_at)
+        );
+        fact(&mut facts, "event", Some(text));
+    }
+    for window in &of.maintenance {
+        let (starts, ends) = (time(window.starts_at), time(window.ends_at));
+        let text = format!(
+            "{} of its {}: {}, from {starts} to {ends}",
+            window.window, window.scope, window.state
+        );
+        fact(&mut facts, "maintenance", Some(text));
+    }
+    let moving =
+        of.moving.as_ref().map(|of| format!("{}: {} since {}", of.id, of.state, time(of.state_at)));
+    fact(&mut facts, "move", moving);
+    layout::facts(&facts)
+}
+
+fn solve(of: &SolveDetail) -> String {
+    let mut facts = rows::facts(&of.solve);
+    let Some(figures) = &of.figures else { return layout::facts(&facts) };
+    let rru = |of: f64| Rru::from_f64(of).map(|of| format!("{} RRU", amount(of)));
+    fact(&mut facts, "short before", figures.initial_shortfall_rru.and_then(rru));
+    fact(&mut facts, "short after", figures.shortfall_rru.and_then(rru));
+    let number = |document: &Option<Value>, member: &str| {
+        document.as_ref().and_then(|of| of[member].as_f64())
+    };
+    let moves = |member: &str| number(&figures.moves, member).map(|of| of.to_string());
+    fact(&mut facts, "moves in use", moves("in_use"));
+    fact(&mut facts, "moves idle", moves("idle"));
+    let gap = number(&figures.phase1, "gap").map(|gap| format!("{:.4} %", 100.0 * gap));
+    fact(&mut facts, "proven gap", gap);
+    fact(&mut facts, "ended", figures.termination.clone());
+    fact(&mut facts, "time", number(&figures.seconds, "total").map(seconds));
+    layout::facts(&facts)
+}
+
+fn emergency(of: &Emergency) -> String {
+    let mut facts = rows::facts(of);
+    fact(&mut facts, "servers", of.granted.as_ref().map(|of| of.servers.to_string()));
+    fact(&mut facts, "refused", of.refused_because.clone());
+    layout::facts(&facts)
+}
+
+fn time(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 /// The answer to a request: its effect or the reason of its refusal; `None`: the document is neither.
 pub(super) fn said(answer: &Value) -> Option<String> {
-    planned(answer).or_else(|| Problem::within(answer).map(|problem| problem.to_string()))
+    let plan = planned(answer).or_else(|| planned(&answer["answer"]));
+    plan.or_else(|| Problem::within(answer).map(|problem| problem.to_string()))
 }
 
 /// The capacity left to a reservation after the loss of each MSB, worst first.
@@ -122,9 +239,4 @@ pub(super) fn drill(of: Drill) -> String {
     }
     let table = rows::table(Kept::COLUMNS, &short);
     format!("{first}; {} of {all} would be short:\n\n{table}", short.len())
-}
-
-/// An object without a layout of its own.
-pub(super) fn plain(body: &Value) -> String {
-    yaml(body).unwrap_or_else(|_| body.to_string())
 }

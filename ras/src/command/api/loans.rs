@@ -5,7 +5,7 @@ use crate::cli::Loans;
 use crate::client::login::Server;
 use crate::context::Context;
 use crate::exit::Verdict;
-use crate::tables;
+use crate::layout::Table;
 use anyhow::Result;
 use api_types::failures::{Borrowed, Loans as Listed};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +29,7 @@ fn text(loans: &[Borrowed]) -> String {
         *servers += loan.servers;
         msbs.insert(&loan.msb);
     }
-    let mut table = tables::table(&["borrower", "owner", "servers", "MSBs"], 2..4);
+    let mut table = Table::new(&["borrower", "owner", "servers", "MSBs"], 2..4);
     for ((borrower, owner), (servers, msbs)) in by {
         table.add_row([
             borrower.to_owned(),
@@ -38,5 +38,5 @@ fn text(loans: &[Borrowed]) -> String {
             msbs.len().to_string(),
         ]);
     }
-    table.trim_fmt()
+    table.to_string()
 }

@@ -9,8 +9,8 @@ use crate::client::problem::Problem;
 use crate::client::{Ask, path, query};
 use crate::context::Context;
 use crate::exit::Verdict;
+use crate::layout::Table;
 use crate::quantity::show_window;
-use crate::tables;
 use anyhow::{Context as _, Result};
 use api_types::maintenance::{
     MaintenanceAsked, MaintenanceCancelled, MaintenanceEnded, MaintenancePlan, MaintenanceRecall,
@@ -139,8 +139,7 @@ fn stop<T: DeserializeOwned>(options: &StopMaintenance, how: &str) -> Result<T> 
 
 fn text(windows: &[MaintenanceWindow], now: DateTime<Utc>) -> String {
     let header = ["window", "of", "state", "begins", "for", "in use", "why"];
-    let mut table = tables::table(&header, 4..6);
-    tables::never_wrap(&mut table, &[0, 1, 3]);
+    let mut table = Table::new(&header, 4..6);
     for of in windows {
         let in_use =
             if is_over(of) { "-".to_owned() } else { format!("{} of {}", of.in_use, of.servers) };
@@ -154,7 +153,7 @@ fn text(windows: &[MaintenanceWindow], now: DateTime<Utc>) -> String {
             of.why.clone(),
         ]);
     }
-    table.trim_fmt()
+    table.to_string()
 }
 
 fn is_over(of: &MaintenanceWindow) -> bool {

@@ -6,7 +6,7 @@ use crate::client::login::Server;
 use crate::client::{Ask, query};
 use crate::context::Context;
 use crate::exit::Verdict;
-use crate::tables;
+use crate::layout::Table;
 use anyhow::Result;
 use api_types::moves::{MoveUnderWay, MoverView, MovesUnderWay, StopAsked, StuckThing};
 use serde_json::{Value, json};
@@ -79,7 +79,7 @@ fn text(shown: &MovesUnderWay, stuck: bool) -> String {
         return text;
     }
     let header = ["server", "from", "to", "state", "in use", "MSB", "for", "version"];
-    let mut table = tables::table(&header, 6..header.len());
+    let mut table = Table::new(&header, 6..header.len());
     for of in &shown.moves {
         let name = |name: &Option<String>| name.as_deref().unwrap_or("-").to_owned();
         let age = (shown.now - of.state_at).num_seconds().max(0);
@@ -94,7 +94,7 @@ fn text(shown: &MovesUnderWay, stuck: bool) -> String {
             of.version.to_string(),
         ]);
     }
-    text += &format!("\n{}", table.trim_fmt());
+    text += &format!("\n{}", table.to_string());
     let chosen = if stuck { shown.stuck } else { shown.under_way };
     let hidden = chosen.saturating_sub(shown.moves.len());
     if hidden > 0 {

@@ -6,8 +6,8 @@ use crate::client::Ask;
 use crate::client::login::Server;
 use crate::context::Context;
 use crate::exit::Verdict;
+use crate::layout::Table;
 use crate::number::amount;
-use crate::tables;
 use anyhow::Result;
 use api_types::drills::{GiveWay, GiveWayAsked};
 use api_types::failures::{LostMsb, Outages as Listed};
@@ -41,7 +41,7 @@ fn table(outages: &[LostMsb], lost: usize) -> String {
         return "no MSB is lost".to_owned();
     }
     let header = ["MSB", "reason", "began", "ended", "servers out", "lent"];
-    let mut table = tables::table(&header, 4..6);
+    let mut table = Table::new(&header, 4..6);
     for outage in outages {
         let ended = outage.ended_at.map(|at| at.format("%F %T").to_string());
         table.add_row([
@@ -53,7 +53,7 @@ fn table(outages: &[LostMsb], lost: usize) -> String {
             outage.lent.to_string(),
         ]);
     }
-    let mut text = table.trim_fmt();
+    let mut text = table.to_string();
     if lost > 1 {
         text.push_str(&format!(
             "\n\n{lost} MSBs are lost, more than embedded buffers cover: `ras ops outages give-way` previews preemption"
@@ -81,7 +81,7 @@ fn text(of: &GiveWay) -> String {
         return "no reservation is short".to_owned();
     }
     let header = ["reservation", "priority", "asked", "works", "after", "still short"];
-    let mut table = tables::table(&header, 1..6);
+    let mut table = Table::new(&header, 1..6);
     let rru = |of: f64| Rru::from_f64(of).unwrap_or_default();
     for of in &of.reservations {
         let (capacity, after) = (rru(of.capacity_rru), rru(of.after_rru));
@@ -95,7 +95,7 @@ fn text(of: &GiveWay) -> String {
             if short > Rru::ZERO { amount(short) } else { "-".to_owned() },
         ]);
     }
-    let mut text = table.trim_fmt();
+    let mut text = table.to_string();
     if of.moves.is_empty() {
         text.push_str("\n\nno other reservation has servers that they could use");
         return text;
@@ -108,7 +108,7 @@ fn text(of: &GiveWay) -> String {
         *(if row.in_use { in_use } else { idle }) += row.servers;
         msbs.insert(&row.msb);
     }
-    let mut table = tables::table(&["from", "to", "idle", "in use", "MSBs"], 2..5);
+    let mut table = Table::new(&["from", "to", "idle", "in use", "MSBs"], 2..5);
     for ((source, target), (idle, in_use, msbs)) in by {
         let count = |count: u64| if count == 0 { "-".to_owned() } else { count.to_string() };
         table.add_row([
@@ -123,6 +123,6 @@ fn text(of: &GiveWay) -> String {
         (true, Some(taken)) => format!("{taken} servers are moving"),
         _ => "nothing was changed; apply it with --apply --why TEXT".to_owned(),
     };
-    text.push_str(&format!("\n\n{}\n\n{end}", table.trim_fmt()));
+    text.push_str(&format!("\n\n{}\n\n{end}", table.to_string()));
     text
 }

@@ -7,6 +7,7 @@ use crate::client::login::Server;
 use crate::client::{Answer, Ask, Client};
 use crate::context::Context;
 use crate::exit::Verdict;
+use crate::layout::Rows;
 use crate::{plan_text, request_file};
 use anyhow::{Result, bail, ensure};
 use api_types::plans::Plan;
@@ -21,7 +22,7 @@ pub(in crate::command) fn run(options: &cli::Plan, context: &Context) -> Result<
     let answer =
         with_server(Server::of(&options.server)?, async |client| made(client, &changes).await)?;
     let plan: Plan = answer.read()?;
-    context.answer(|| text(&plan, options.all), &answer.body)?;
+    context.answer(|| text(&plan, Rows::of(options.all)), &answer.body)?;
     Ok(Verdict::fine_if(is_granted(&plan)))
 }
 
@@ -55,12 +56,12 @@ pub(super) fn is_granted(plan: &Plan) -> bool {
 }
 
 /// The plan as text.
-pub(super) fn text(plan: &Plan, all: bool) -> String {
+pub(super) fn text(plan: &Plan, shown: Rows) -> String {
     let answers: Vec<String> = (plan.changes.iter())
         .map(|of| match &of.quota {
-            None => plan_text::text(&of.answer, all),
+            None => plan_text::text(&of.answer, shown),
             Some(quota) => {
-                format!("{}\n\n quota: {}", plan_text::text(&of.answer, all), quota.detail)
+                format!("{}\n\n quota: {}", plan_text::text(&of.answer, shown), quota.detail)
             }
         })
         .collect();

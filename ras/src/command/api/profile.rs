@@ -2,7 +2,7 @@
 
 use super::ask::with_server;
 use super::read;
-use crate::cli::{Filter, Kind, ProfileAction, ServerOptions};
+use crate::cli::{Filter, Kind, ProfileAction, ServerOptions, TableOptions};
 use crate::client::login::Server;
 use crate::client::{Ask, path};
 use crate::context::Context;
@@ -28,7 +28,13 @@ pub(in crate::command) fn run(action: &ProfileAction, context: &Context) -> Resu
         }
         ProfileAction::List { server } => {
             let filter = Filter { limit: PROFILES_MAX, ..Filter::default() };
-            read::rows_of(Kind::Profiles, &filter, Server::of(server)?, context)
+            read::rows_of(
+                Kind::Profiles,
+                &filter,
+                &TableOptions::default(),
+                Server::of(server)?,
+                context,
+            )
         }
         ProfileAction::Remove { name, server } => {
             let asked = Ask::delete(place(name), "*");

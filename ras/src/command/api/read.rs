@@ -3,11 +3,13 @@
 use super::ask::with_server;
 use super::kinds;
 use super::listing::Listing;
-use crate::cli::{Filter, Get, Kind, List};
+use super::rows::{self, Column, Row};
+use crate::cli::{Filter, Get, Kind, List, Output, TableOptions};
 use crate::client::login::Server;
 use crate::client::{Client, path, query};
-use crate::context::Context;
+use crate::context::{Context, yaml};
 use crate::exit::Verdict;
+use crate::terminal::{self, print};
 use anyhow::{Context as _, Result, bail};
 use api_types::emergencies::Emergencies;
 use api_types::failures::{Loans, Outages, Replacements};
@@ -21,15 +23,18 @@ use api_types::servers::{EventsPage, TrailPage};
 use api_types::solves::SolvesPage;
 use api_types::tokens::Tokens;
 use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::time::Duration;
+use tokio::time::sleep;
 
 /// Rows of one page.
 const PAGE: u32 = 500;
 
+/// How long `--watch` waits before it looks again.
+const WATCH_EVERY: Duration = Duration::from_secs(2);
+
 pub(in crate::command) fn get(options: &Get, context: &Context) -> Result<Verdict> {
-    let Some(place) = options.kind.one() else {
-        bail!("objects of this kind cannot be read one by one; use `ras list`");
-    };
-    let path = path(&[place, &[&options.name]].concat());
+    let path = path(&[options.kind.place(), &[&options.name]].concat());
     let server = Server::of(&options.server)?;
     let answer = with_server(server, async |client| client.get(&path).await)?;
     if context.is_text() {
@@ -43,12 +48,14 @@ pub(in crate::command) fn get(options: &Get, context: &Context) -> Result<Verdic
 }
 
 pub(in crate::command) fn list(options: &List, context: &Context) -> Result<Verdict> {
-    rows_of(options.kind, &options.filter, Server::of(&options.server)?, context)
+    let List { kind, filter, table, server } = options;
+    rows_of(*kind, filter, table, Server::of(server)?, context)
 }
 
 pub(super) fn rows_of(
     kind: Kind,
     filter: &Filter,
+    table: &TableOptions,
     server: Server,
     context: &Context,
 ) -> Result<Verdict> {
@@ -69,30 +76,90 @@ pub(super) fn rows_of(
         Kind::Quotas => listed::<Quotas>,
         Kind::Tokens => listed::<Tokens>,
         Kind::Profiles => listed::<RruProfiles>,
-        Kind::Plans | Kind::Operations => {
-            bail!("objects of this kind cannot be listed; use `ras get`")
-        }
     };
-    listed(kind, filter, server, context)
+    listed(kind, filter, table, server, context)
 }
 
 fn listed<L: Listing>(
     kind: Kind,
     filter: &Filter,
+    table: &TableOptions,
     server: Server,
     context: &Context,
 ) -> Result<Verdict> {
     let (path, asked) = asked(L::PATH, filter)?;
     let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
-    let found: Found<L::Row> =
-        with_server(server, async |client| pages::<L>(client, &path, asked, limit).await)?;
-    let Found { rows, sent, more } = found;
-    let text = || {
-        let more = if more { "\n… more (raise --limit)" } else { "" };
-        format!("{}{more}", kinds::table(kind, &rows))
+    let columns = rows::columns::<L::Row>(&table.columns)?;
+    let page = async |client: &Client| {
+        let found = pages::<L>(client, &path, asked.clone(), limit).await?;
+        match &table.sort_by {
+            None => Ok(found),
+            Some(by) => found.sorted(by),
+        }
     };
-    context.answer(text, &json!({ kind.word(): sent, "more": more }))?;
+    if table.watch {
+        return with_server(server, async |client| {
+            let mut seen = HashSet::new();
+            loop {
+                let found = page(client).await?;
+                let header = seen.is_empty() && !table.no_headers;
+                let fresh: Vec<bool> =
+                    found.sent.iter().map(|of| !seen.contains(&of.to_string())).collect();
+                changed(&found, &fresh, &columns, header, context)?;
+                seen = found.sent.iter().map(Value::to_string).collect();
+                sleep(WATCH_EVERY).await;
+            }
+        });
+    }
+    let found = with_server(server, page)?;
+    let Found { rows, sent, more } = &found;
+    let said = if *more { "\n… more (raise --limit)" } else { "" };
+    match context.global.output {
+        Output::Csv => print(&rows::csv(&columns, rows, !table.no_headers))?,
+        _ if table.no_headers && rows.is_empty() && context.is_text() => {}
+        _ => context.answer(
+            || {
+                if table.no_headers {
+                    return rows::table(&columns, rows).body().join("\n");
+                }
+                format!("{}{said}", kinds::table(kind, &columns, rows))
+            },
+            &json!({ kind.word(): sent, "more": more }),
+        )?,
+    }
     Ok(Verdict::Fine)
+}
+
+/// Prints the rows of a watched list that are `fresh`: of a document format, each as a document of its own.
+fn changed<T: Row>(
+    found: &Found<T>,
+    fresh: &[bool],
+    columns: &[Column<T>],
+    header: bool,
+    context: &Context,
+) -> Result<()> {
+    let fresh = |lines: Vec<String>| -> Vec<String> {
+        lines.into_iter().zip(fresh).filter(|(_, fresh)| **fresh).map(|(line, _)| line).collect()
+    };
+    let lines = match context.global.output {
+        Output::Text | Output::Wide => {
+            let mut lines = rows::table(columns, &found.rows).lines(terminal::width());
+            let body = fresh(lines.split_off(2));
+            if header && !found.rows.is_empty() { [lines, body].concat() } else { body }
+        }
+        Output::Csv => {
+            let line =
+                |row| rows::csv(columns, std::slice::from_ref(row), false).trim_end().to_owned();
+            let head = header.then(|| rows::csv::<T>(columns, &[], true).trim_end().to_owned());
+            head.into_iter().chain(fresh(found.rows.iter().map(line).collect())).collect()
+        }
+        Output::Json => fresh(found.sent.iter().map(Value::to_string).collect()),
+        Output::Yaml => {
+            let document = |of: &Value| Ok(format!("---\n{}", yaml(of)?.trim_end()));
+            fresh(found.sent.iter().map(document).collect::<Result<_>>()?)
+        }
+    };
+    if lines.is_empty() { Ok(()) } else { print(&lines.join("\n")) }
 }
 
 /// The path with the filters as query; of servers, `path` is empty.
@@ -129,6 +196,20 @@ struct Found<T> {
     sent: Vec<Value>,
     /// Whether there are more.
     more: bool,
+}
+
+impl<T: Row> Found<T> {
+    /// In the order of a column.
+    fn sorted(self, by: &str) -> Result<Found<T>> {
+        let order = rows::order(&self.rows, by)?;
+        let mut rows: Vec<Option<T>> = self.rows.into_iter().map(Some).collect();
+        let mut sent = self.sent;
+        Ok(Found {
+            rows: order.iter().filter_map(|row| rows[*row].take()).collect(),
+            sent: order.iter().map(|row| sent[*row].take()).collect(),
+            more: self.more,
+        })
+    }
 }
 
 /// Reads pages until there are enough rows.

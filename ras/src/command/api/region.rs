@@ -10,8 +10,8 @@ use crate::client::login::Server;
 use crate::client::{Answer, Ask, path, query};
 use crate::context::Context;
 use crate::exit::Verdict;
+use crate::layout::Table;
 use crate::number::amount;
-use crate::tables;
 use anyhow::{Context as _, Result, bail};
 use api_types::inventory::{ServerDrained, ServersDrained, ServersEdited};
 use api_types::quotas::{Quota, QuotaAsked, QuotaLimitAsked, Quotas};
@@ -56,7 +56,7 @@ pub(in crate::command) fn region(action: &RegionAction, context: &Context) -> Re
 fn settings_table(of: &RegionSettings) -> String {
     let or_rule =
         |of: Option<f64>| of.map_or_else(|| "default rule".to_owned(), |of| of.to_string());
-    let mut table = tables::table(&["setting", "value"], 1..2);
+    let mut table = Table::new(&["setting", "value"], 1..2);
     for (name, value) in [
         ("region", of.region.clone()),
         ("move_in_use", of.move_in_use.to_string()),
@@ -70,7 +70,7 @@ fn settings_table(of: &RegionSettings) -> String {
     ] {
         table.add_row([name.to_owned(), value]);
     }
-    table.trim_fmt()
+    table.to_string()
 }
 
 fn set_region(of: &SetRegion) -> RegionSettingsAsked {
@@ -97,7 +97,7 @@ fn types(server: &ServerOptions, context: &Context) -> Result<Verdict> {
     let HardwareTypes { hardware_types, .. } = answer.read()?;
     let text = || {
         let header = ["hardware type", "servers", "buffer wanted", "has", "by"];
-        let mut table = tables::table(&header, 1..4);
+        let mut table = Table::new(&header, 1..4);
         for of in &hardware_types {
             let buffer = of.shared_buffer.as_ref();
             let by = match buffer.map(|of| of.listed) {
@@ -114,7 +114,7 @@ fn types(server: &ServerOptions, context: &Context) -> Result<Verdict> {
                 by.to_owned(),
             ]);
         }
-        table.trim_fmt()
+        table.to_string()
     };
     context.answer(text, &answer.body)?;
     Ok(Verdict::Fine)
@@ -218,7 +218,7 @@ fn elastic_table(all: &[ElasticReservation]) -> String {
         return "no elastic reservations; `ras region elastic set` creates one".to_owned();
     }
     let header = ["reservation", "owner", "types", "share", "borrows", "state"];
-    let mut table = tables::table(&header, 3..5);
+    let mut table = Table::new(&header, 3..5);
     for of in all {
         let types: Vec<&str> = of.rru.keys().map(String::as_str).collect();
         table.add_row([
@@ -230,7 +230,7 @@ fn elastic_table(all: &[ElasticReservation]) -> String {
             if of.ending { "ending" } else { "-" }.to_owned(),
         ]);
     }
-    table.trim_fmt()
+    table.to_string()
 }
 
 pub(in crate::command) fn quota(action: &QuotaAction, context: &Context) -> Result<Verdict> {
@@ -267,7 +267,7 @@ fn limits(of: &SetQuota) -> Vec<QuotaLimitAsked> {
 
 fn quota_table(quotas: &[Quota]) -> String {
     let header = ["owner", "unit", "limit", "promised", "set by"];
-    let mut table = tables::table(&header, 2..4);
+    let mut table = Table::new(&header, 2..4);
     for Quota { owner, limits, .. } in quotas {
         if limits.is_empty() {
             table.add_row([owner, "no limit", "-", "-", "-"]);
@@ -277,7 +277,7 @@ fn quota_table(quotas: &[Quota]) -> String {
             table.add_row([owner.clone(), limited(limit), most, promised, limit.set_by.clone()]);
         }
     }
-    table.trim_fmt()
+    table.to_string()
 }
 
 pub(in crate::command) fn servers(action: &ServerAction, context: &Context) -> Result<Verdict> {
@@ -323,7 +323,7 @@ fn drained(all: &[ServerDrained]) -> String {
     if all.is_empty() {
         return "no server is being drained".to_owned();
     }
-    let mut table = tables::table(&["server", "owner", "progress", "requested by"], 4..4);
+    let mut table = Table::new(&["server", "owner", "progress", "requested by"], 4..4);
     for of in all {
         table.add_row([
             of.server.clone(),
@@ -332,16 +332,16 @@ fn drained(all: &[ServerDrained]) -> String {
             of.asked_by.clone(),
         ]);
     }
-    table.trim_fmt()
+    table.to_string()
 }
 
 fn edited(effect: &ServersEdited) -> String {
-    let mut table = tables::table(&["hardware type", "MSB", "servers"], 2..3);
+    let mut table = Table::new(&["hardware type", "MSB", "servers"], 2..3);
     for of in &effect.change {
         table.add_row([of.hardware_type.clone(), of.msb.clone(), format!("{:+}", of.servers)]);
     }
     let mut text =
-        if effect.change.is_empty() { String::new() } else { format!("{}\n\n", table.trim_fmt()) };
+        if effect.change.is_empty() { String::new() } else { format!("{}\n\n", table.to_string()) };
     for (names, what) in [(&effect.new_racks, "new racks"), (&effect.new_msbs, "new MSBs")] {
         if !names.is_empty() {
             text.push_str(&format!("{what}: {}\n", names.join(", ")));

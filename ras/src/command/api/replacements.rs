@@ -6,6 +6,7 @@ use crate::client::login::Server;
 use crate::client::query;
 use crate::context::Context;
 use crate::exit::Verdict;
+use crate::layout::Table;
 use crate::number::seconds;
 use crate::tables;
 use anyhow::Result;
@@ -49,7 +50,7 @@ fn text(listed: &Listed) -> String {
         return text;
     }
     let header = ["server", "reservation", "state", "since", "spare", "recorded", "event"];
-    let mut table = tables::table(&header, 7..7);
+    let mut table = Table::new(&header, 7..7);
     for row in &listed.replacements {
         table.add_row([
             row.server.clone(),
@@ -61,6 +62,6 @@ fn text(listed: &Listed) -> String {
             row.event.clone(),
         ]);
     }
-    text.push_str(&format!("\n{}", table.trim_fmt()));
+    text.push_str(&format!("\n{}", table.to_string()));
     text
 }

@@ -1,7 +1,8 @@
 //! Tables of a server's objects: the columns of each kind.
 
+use crate::layout::Table;
 use crate::number::{amount, count};
-use crate::tables;
+use anyhow::{Context as _, Result};
 use api_types::drills::Kept;
 use api_types::emergencies::Emergency;
 use api_types::failures::{Borrowed, LostMsb, Replacement};
@@ -9,14 +10,15 @@ use api_types::maintenance::MaintenanceWindow;
 use api_types::moves::{Move, StuckThing};
 use api_types::quotas::{Quota, QuotaLimit};
 use api_types::region::RruProfile;
-use api_types::requests::Request;
+use api_types::requests::{Operation, Request};
 use api_types::reservations::{MsbLeft, Reservation, ServerOfReservation};
-use api_types::servers::{EventView, TrailEntry};
+use api_types::servers::{EventView, Server, TrailEntry};
 use api_types::solves::Solve;
 use api_types::tokens::TokenOf;
 use chrono::{DateTime, Utc};
 use fleet::Rru;
 use serde_json::Value;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
@@ -25,10 +27,37 @@ pub(super) enum Cell {
     /// There is no value.
     Empty,
     Text(String),
-    /// Text that users copy: it is not wrapped.
-    Copied(String),
-    /// Right-aligned.
-    Number(String),
+    /// A number as people read it, and itself.
+    Number(String, f64),
+}
+
+impl Cell {
+    fn shown(&self) -> &str {
+        match self {
+            Cell::Empty => "-",
+            Cell::Text(text) | Cell::Number(text, _) => text,
+        }
+    }
+
+    /// The value for programs.
+    fn exact(&self) -> String {
+        match self {
+            Cell::Empty => String::new(),
+            Cell::Text(text) => text.clone(),
+            Cell::Number(_, number) => number.to_string(),
+        }
+    }
+
+    /// The order of two values: those that are missing are last.
+    fn order(&self, other: &Cell) -> Ordering {
+        match (self, other) {
+            (Cell::Number(_, one), Cell::Number(_, other)) => one.total_cmp(other),
+            (Cell::Empty, Cell::Empty) => Ordering::Equal,
+            (Cell::Empty, _) => Ordering::Greater,
+            (_, Cell::Empty) => Ordering::Less,
+            _ => self.shown().cmp(other.shown()),
+        }
+    }
 }
 
 /// A column of a table: its header, and the cell of an object.
@@ -41,27 +70,85 @@ pub(super) trait Row: Sized + 'static {
 }
 
 /// Rows as a table; columns without any value are left out.
-pub(super) fn table<T>(columns: &[Column<T>], rows: &[T]) -> String {
+pub(super) fn table<T>(columns: &[Column<T>], rows: &[T]) -> Table {
     let mut shown: Vec<(&str, Vec<Cell>)> =
         (columns.iter()).map(|(name, cell)| (*name, rows.iter().map(cell).collect())).collect();
     shown.retain(|(_, cells)| cells.iter().any(|cell| !matches!(cell, Cell::Empty)));
     let header: Vec<&str> = shown.iter().map(|(name, _)| *name).collect();
-    let mut table = tables::table(&header, 0..0);
+    let mut table = Table::new(&header, 0..0);
     for (number, (_, cells)) in shown.iter().enumerate() {
-        if cells.iter().all(|cell| matches!(cell, Cell::Number(_) | Cell::Empty)) {
-            tables::right(&mut table, number);
-        }
-        if cells.iter().any(|cell| matches!(cell, Cell::Copied(_))) {
-            tables::never_wrap(&mut table, &[number]);
+        if cells.iter().all(|cell| matches!(cell, Cell::Number(..) | Cell::Empty)) {
+            table.right(number);
         }
     }
     for row in 0..rows.len() {
-        table.add_row(shown.iter().map(|(_, cells)| match &cells[row] {
-            Cell::Empty => "-",
-            Cell::Text(text) | Cell::Copied(text) | Cell::Number(text) => text,
-        }));
+        table.add_row(shown.iter().map(|(_, cells)| cells[row].shown()));
     }
-    table.trim_fmt()
+    table
+}
+
+/// Rows as CSV (RFC 4180), with exact numbers.
+pub(super) fn csv<T>(columns: &[Column<T>], rows: &[T], header: bool) -> String {
+    let line = |cells: Vec<String>| {
+        let quoted = |cell: String| match cell.contains(['"', ',', '\n', '\r']) {
+            true => format!("\"{}\"", cell.replace('"', "\"\"")),
+            false => cell,
+        };
+        cells.into_iter().map(quoted).collect::<Vec<_>>().join(",") + "\n"
+    };
+    let names = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let head = header.then(|| line(names));
+    let body = rows.iter().map(|row| line(columns.iter().map(|(_, of)| of(row).exact()).collect()));
+    head.into_iter().chain(body).collect()
+}
+
+/// The columns of a kind by these names, in this order; all, if there are none.
+///
+/// # Errors
+/// If there is no such column.
+pub(super) fn columns<T: Row>(names: &[String]) -> Result<Vec<Column<T>>> {
+    if names.is_empty() {
+        return Ok(T::COLUMNS.to_vec());
+    }
+    names.iter().map(|name| column(name, "--columns")).collect()
+}
+
+/// The order of these rows by the values of a column; with `-` in front, the largest first.
+///
+/// # Errors
+/// If there is no such column.
+pub(super) fn order<T: Row>(rows: &[T], by: &str) -> Result<Vec<usize>> {
+    let (name, falling) = match by.strip_prefix('-') {
+        Some(name) => (name, true),
+        None => (by, false),
+    };
+    let (_, cell) = column::<T>(name, "--sort-by")?;
+    let cells: Vec<Cell> = rows.iter().map(cell).collect();
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    order.sort_by(|one, other| {
+        let order = cells[*one].order(&cells[*other]);
+        if falling { order.reverse() } else { order }
+    });
+    Ok(order)
+}
+
+fn column<T: Row>(name: &str, option: &str) -> Result<Column<T>> {
+    // A blank is written as a hyphen.
+    let word = |name: &str| name.to_lowercase().replace(' ', "-");
+    let found = T::COLUMNS.iter().find(|(of, _)| word(of) == word(name));
+    found.copied().with_context(|| {
+        let names: Vec<String> = T::COLUMNS.iter().map(|(name, _)| word(name)).collect();
+        format!("{option}: no column {name:?}; there are {}", names.join(", "))
+    })
+}
+
+/// One object: each column with a value, a line each.
+pub(super) fn facts<T: Row>(of: &T) -> Vec<(String, String)> {
+    let shown = T::COLUMNS.iter().map(|(name, cell)| ((*name).to_owned(), cell(of)));
+    shown
+        .filter(|(_, cell)| !matches!(cell, Cell::Empty))
+        .map(|(name, cell)| (name, cell.shown().to_owned()))
+        .collect()
 }
 
 fn text(of: &str) -> Cell {
@@ -73,11 +160,11 @@ fn name(of: &Option<String>) -> Cell {
 }
 
 fn id(of: impl Display) -> Cell {
-    Cell::Copied(of.to_string())
+    Cell::Text(of.to_string())
 }
 
 fn at(of: DateTime<Utc>) -> Cell {
-    Cell::Copied(of.format("%Y-%m-%dT%H:%M:%SZ").to_string())
+    Cell::Text(of.format("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
 fn at_if(of: Option<DateTime<Utc>>) -> Cell {
@@ -90,7 +177,7 @@ fn yes(of: bool) -> Cell {
 
 /// An amount in RRU.
 fn rru(of: f64) -> Cell {
-    Cell::Number(Rru::from_f64(of).map_or_else(|| of.to_string(), amount))
+    Cell::Number(Rru::from_f64(of).map_or_else(|| of.to_string(), amount), of)
 }
 
 fn rru_if(of: Option<f64>) -> Cell {
@@ -99,12 +186,12 @@ fn rru_if(of: Option<f64>) -> Cell {
 
 /// A number of things.
 fn number(of: usize) -> Cell {
-    Cell::Number(count(of))
+    Cell::Number(count(of), of as f64)
 }
 
 /// A number that identifies, such as a version: digits are not grouped.
 fn plain(of: i64) -> Cell {
-    Cell::Number(of.to_string())
+    Cell::Number(of.to_string(), of as f64)
 }
 
 fn pairs<V: Display>(of: &BTreeMap<String, V>) -> Cell {
@@ -130,13 +217,13 @@ impl Row for Reservation {
     const COLUMNS: &'static [Column<Reservation>] = &[
         ("reservation", |of| text(&of.reservation)),
         ("owner", |of| text(&of.owner)),
-        ("kind", |of| text(&of.kind)),
         ("state", |of| text(&of.state)),
         ("requested", |of| rru(of.requested_rru)),
         ("promised", |of| rru(of.promised_rru)),
         ("granted", |of| rru(of.granted_rru)),
         ("survives", |of| rru(of.left_after_worst_msb_rru)),
         ("servers", |of| number(of.owned.servers)),
+        ("kind", |of| text(&of.kind)),
         ("labels", |of| pairs(&of.labels)),
     ];
 }
@@ -151,6 +238,37 @@ impl Row for Request {
         ("asked", |of| rru_if(of.asked.capacity_rru)),
         ("granted", |of| rru_if(of.granted_rru)),
         ("at", |of| at(of.created_at)),
+    ];
+}
+
+impl Row for Operation {
+    const COLUMNS: &'static [Column<Operation>] = &[
+        ("operation", |of| id(&of.operation)),
+        ("decides", |of| text(&format!("{} {}", of.kind, of.subject))),
+        ("state", |of| text(&of.state)),
+        ("since", |of| at(of.state_at)),
+        ("created", |of| at(of.created_at)),
+        ("by", |of| text(&of.created_by)),
+        ("notice", |of| name(&of.notice)),
+    ];
+}
+
+impl Row for Server {
+    const COLUMNS: &'static [Column<Server>] = &[
+        ("server", |of| text(&of.server)),
+        ("datacenter", |of| text(&of.datacenter)),
+        ("MSB", |of| text(&of.msb)),
+        ("rack", |of| text(&of.rack)),
+        ("type", |of| text(&of.hardware_type)),
+        ("reservation", |of| name(&of.reservation)),
+        ("target", |of| match &of.target {
+            None => Cell::Empty,
+            Some(target) => text(target.reservation.as_deref().unwrap_or("free")),
+        }),
+        ("lent to", |of| name(&of.loaned_to)),
+        ("in use", |of| yes(of.in_use)),
+        ("available", |of| yes(of.available)),
+        ("watts", |of| of.power_watts.map_or(Cell::Empty, |of| Cell::Number(of.to_string(), of))),
     ];
 }
 
@@ -270,7 +388,7 @@ impl Row for Borrowed {
         ("owner", |of| text(&of.owner)),
         ("MSB", |of| text(&of.msb)),
         ("type", |of| text(&of.hardware_type)),
-        ("servers", |of| Cell::Number(of.servers.to_string())),
+        ("servers", |of| Cell::Number(of.servers.to_string(), of.servers as f64)),
     ];
 }
 

@@ -7,7 +7,7 @@ use crate::client::{Ask, path, query};
 use crate::command::store::first_token;
 use crate::context::Context;
 use crate::exit::Verdict;
-use crate::tables;
+use crate::layout::Table;
 use anyhow::{Context as _, Result};
 use api_types::tokens::{TokenAsked, TokenMade, TokenOf, Tokens};
 use chrono::{DateTime, Utc};
@@ -80,8 +80,7 @@ fn time(at: DateTime<Utc>) -> String {
 
 fn table(tokens: &[TokenOf]) -> String {
     let header = ["token", "role", "owner", "state", "made", "by", "expires", "last used", "id"];
-    let mut table = tables::table(&header, 0..0);
-    tables::never_wrap(&mut table, &[0, 4, 6, 7, 8]);
+    let mut table = Table::new(&header, 0..0);
     for of in tokens {
         table.add_row([
             of.name.clone(),
@@ -95,5 +94,5 @@ fn table(tokens: &[TokenOf]) -> String {
             of.id.to_string(),
         ]);
     }
-    table.trim_fmt()
+    table.to_string()
 }

@@ -4,13 +4,13 @@ use super::replay_tables;
 use crate::cli::Replay;
 use crate::context::Context;
 use crate::exit::Verdict;
+use crate::layout::Table;
 use crate::overrides::Overrides;
 use crate::replay_page;
 use crate::results::write_text;
 use crate::service::replay::{self, Figures, Left, Measure, Replayed, Task};
 use crate::service::{Archive, ServiceSettings};
 use crate::store::{self, Need, Places, Store};
-use crate::tables;
 use anyhow::{Context as _, Result, bail, ensure};
 use broker::{BatchId, Broker, JobId, SolveId, SolveRow};
 use chrono::DateTime;
@@ -231,7 +231,7 @@ const LISTED: [Measure; 6] = [
 fn table(rows: &[Replayed]) -> String {
     let titles = LISTED.map(Measure::title);
     let header = [&["solve", ""][..], &titles].concat();
-    let mut table = tables::table(&header, 2..header.len());
+    let mut table = Table::new(&header, 2..header.len());
     for row in rows {
         for (place, words) in [(0, "recorded"), (1, "replayed")] {
             let name = if place == 0 { row.name.clone() } else { String::new() };
@@ -241,5 +241,5 @@ fn table(rows: &[Replayed]) -> String {
             table.add_row([name, words.to_owned()].into_iter().chain(values));
         }
     }
-    table.trim_fmt()
+    table.to_string()
 }

@@ -38,9 +38,9 @@ pub(super) use with::of;
 #[cfg(feature = "summaries")]
 mod with {
     use super::{Replayed, Result, Tables, Value};
+    use crate::layout::Table;
     use crate::number::{amount, count};
     use crate::service::replay::Left;
-    use crate::tables::table;
     use anyhow::Context;
     use chrono::NaiveDate;
     use datasets::backtest::{Compared, Outcome, by_day, by_reservation};
@@ -93,7 +93,7 @@ mod with {
         let header = |key| {
             let titles =
                 ["compared", "short", "replayed", "RRU missing", "replayed", "servers", "replayed"];
-            table(&[&[key][..], &titles].concat(), 1..8)
+            Table::new(&[&[key][..], &titles].concat(), 1..8)
         };
         let cells = |of: &Compared| {
             let servers = of.servers.map(|servers| format!("{servers:.1}"));
@@ -117,6 +117,6 @@ mod with {
         }
         let more = by_change.len().saturating_sub(ROWS);
         let more = if more > 0 { format!("\nand {} more", count(more)) } else { String::new() };
-        format!("\n\n{}\n\n{}{more}", by_day.trim_fmt(), by_reservation.trim_fmt())
+        format!("\n\n{by_day}\n\n{by_reservation}{more}")
     }
 }
