@@ -48,7 +48,7 @@ pub fn width() -> Option<usize> {
     (columns >= WIDTH_LEAST).then(|| columns.into())
 }
 
-/// Prints tables whole, whatever the width of the terminal.
+/// Prints tables whole, wider than the terminal if needed.
 pub fn set_wide() {
     WIDE.store(true, Ordering::Relaxed);
 }

@@ -102,7 +102,7 @@ pub(super) fn csv<T>(columns: &[Column<T>], rows: &[T], header: bool) -> String 
     head.into_iter().chain(body).collect()
 }
 
-/// The columns of a kind by these names, in this order; all, if there are none.
+/// The columns of a kind by these names, in this order; without names, all.
 ///
 /// # Errors
 /// If there is no such column.
