@@ -149,7 +149,7 @@ async fn same_words_are_same_figures_everywhere() {
     assert!(a["promised_rru"].as_f64() > Some(4.5), "{a}");
     assert_eq!(a["standing"], "at_risk", "{a}");
 
-    // A move under way counts for nothing until it is bound.
+    // A move under way does not count until it is bound.
     place.publish(17, Some("a")).await;
     place.broker.open_moves("m", epoch, Wanted::All).await.expect("opened");
     let moving = compared(&place, "moves").await;

@@ -59,7 +59,7 @@ impl Stored {
                     text.push_str(&format!(", {} {word}", part.servers));
                 }
             }
-            let (guaranteed, state) = (status.figures.kept, state.as_str());
+            let (guaranteed, state) = (status.figures.guaranteed(), state.as_str());
             format!("{text}; guaranteed {guaranteed} of {}, {state}\n", row.capacity)
         });
         Ok(rows.collect())
