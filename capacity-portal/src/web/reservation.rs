@@ -190,8 +190,9 @@ impl ReservationPage<'_> {
             div class={ "notice " @if is_short { "bad" } @else { "warn" } } {
                 strong.verdict {
                     @if is_short { (number::rru(figures.missing_now())) " RRU are missing now" }
-                    @else { "All promised capacity is there now; " (number::rru(figures.missing_after_loss()))
-                        " RRU would be missing after one more MSB loss" }
+                    @else if figures.missing_after_loss() > Rru::ZERO { "All promised capacity is there now; "
+                        (number::rru(figures.missing_after_loss())) " RRU would be missing after one more MSB loss" }
+                    @else { "The promise holds now, and not once all moves are done" }
                 }
                 p { "With all moves done, " (number::rru(short.missing)) " RRU of the guarantee are missing: "
                     (short.reason.as_str().replace('_', " ")) "." }
