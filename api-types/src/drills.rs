@@ -23,11 +23,13 @@ pub struct Kept {
     /// 0 is the highest priority.
     pub priority: i32,
     /// Promised capacity.
-    pub requested_rru: f64,
+    pub promised_rru: f64,
+    /// What it has now: owned capacity in service, less what is in maintenance.
+    pub held_rru: f64,
     /// Whether it has an embedded buffer, to survive the loss.
     pub msb_buffer: bool,
     /// Owned capacity in service, servers in maintenance included.
-    pub before_rru: f64,
+    pub owned_rru: f64,
     /// Of that, in maintenance.
     pub in_maintenance_rru: f64,
     /// Capacity required at once: the promise less a quarter of the embedded buffer.
@@ -36,7 +38,7 @@ pub struct Kept {
     pub left_at_once_rru: f64,
     /// Capacity left within 30 minutes: servers in maintenance that can be recalled by then count.
     pub left_rru: f64,
-    /// Shortfall against the promise within 30 minutes.
+    /// Shortfall against the promise within 30 minutes of this loss, guaranteed for this case or not.
     pub missing_rru: f64,
     /// Capacity that its replica rule requires (a quorum); null: no replica rule.
     #[serde(deserialize_with = "crate::present")]
@@ -121,11 +123,11 @@ pub struct Drill {
     pub seq: i64,
     /// Version of the targets.
     pub version: i64,
-    /// Servers of the MSB in service.
+    /// Servers of the MSB that no failure has out of service.
     pub servers_lost: usize,
     /// Of these, servers in use.
     pub servers_lost_in_use: usize,
-    /// Whether every reservation keeps what was promised.
+    /// Whether every reservation keeps what was promised for this case; see `kept`.
     pub all_kept: bool,
     /// Guaranteed reservations, highest priority first.
     pub reservations: Vec<Kept>,
@@ -144,7 +146,7 @@ pub struct GiveWayStanding {
     /// 0 is the highest priority.
     pub priority: i32,
     /// Promised capacity.
-    pub capacity_rru: f64,
+    pub promised_rru: f64,
     /// Capacity in service before.
     pub before_rru: f64,
     /// Capacity in service after.

@@ -63,10 +63,17 @@ pub struct Reservation {
     pub requested_rru: f64,
     /// C: promised capacity in RRU; of a shared buffer, servers.
     pub promised_rru: f64,
-    /// RRU of the promise that its servers in service guarantee now.
-    pub granted_rru: f64,
-    /// RRU left after the loss of its largest MSB.
-    pub left_after_worst_msb_rru: f64,
+    /// What it has now: RRU of owned servers in service, less those in maintenance.
+    pub held_rru: f64,
+    /// RRU of the promise that are guaranteed now: with an embedded buffer, after one more MSB loss.
+    pub guaranteed_rru: f64,
+    /// RRU of the promise that are missing now.
+    pub missing_now_rru: f64,
+    /// RRU of the promise that are missing now or would be missing after one more MSB loss.
+    pub missing_after_loss_rru: f64,
+    /// How the promise stands now: `guaranteed`; `at_risk` (it has everything now, and would not after one more MSB
+    /// loss); `short` (it has less than promised now).
+    pub standing: String,
     /// The MSB with the largest share of it.
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
@@ -196,17 +203,25 @@ pub struct ReservationCertificate {
     /// Last audit-trail entry at that time.
     pub seq: i64,
     /// Promised capacity.
-    pub requested_rru: f64,
+    pub promised_rru: f64,
     /// Whether it has an embedded buffer, to survive the loss of any one MSB.
     pub msb_buffer: bool,
     /// Owned capacity in service, servers in maintenance included.
     pub owned_rru: f64,
     /// Of that, in maintenance.
     pub in_maintenance_rru: f64,
+    /// What it has now: owned capacity in service, less what is in maintenance.
+    pub held_rru: f64,
+    /// Capacity of the promise that is guaranteed now: with an embedded buffer, after one more MSB loss.
+    pub guaranteed_rru: f64,
+    /// Capacity of the promise that is missing now.
+    pub missing_now_rru: f64,
+    /// How the promise stands now: `guaranteed`, `at_risk` or `short`.
+    pub standing: String,
     /// Whether the promise holds: without a loss, and after any loss at once and within 30 minutes.
     pub holds: bool,
-    /// Largest shortfall in any of these cases.
-    pub missing_rru: f64,
+    /// Capacity that is missing now or would be missing after one more MSB loss: the worst of these cases.
+    pub missing_after_loss_rru: f64,
     /// The MSB whose loss leaves least; null: it owns no server.
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
@@ -244,13 +259,21 @@ pub struct ReservationSurvives {
     /// 0 is the highest priority.
     pub priority: i32,
     /// Promised capacity.
-    pub requested_rru: f64,
+    pub promised_rru: f64,
     /// Whether it has an embedded buffer, to survive the loss of any one MSB.
     pub msb_buffer: bool,
     /// Owned capacity in service, servers in maintenance included.
     pub owned_rru: f64,
     /// Of that, in maintenance.
     pub in_maintenance_rru: f64,
+    /// What it has now: owned capacity in service, less what is in maintenance.
+    pub held_rru: f64,
+    /// Capacity of the promise that is guaranteed now: with an embedded buffer, after one more MSB loss.
+    pub guaranteed_rru: f64,
+    /// Capacity of the promise that is missing now.
+    pub missing_now_rru: f64,
+    /// How the promise stands now: `guaranteed`, `at_risk` or `short`.
+    pub standing: String,
     /// The MSB whose loss leaves least; null: it owns no server.
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
@@ -263,8 +286,8 @@ pub struct ReservationSurvives {
     pub needed_at_once_rru: f64,
     /// Whether the promise holds: without a loss, and after any loss at once and within 30 minutes.
     pub holds: bool,
-    /// Largest shortfall in any of these cases.
-    pub missing_rru: f64,
+    /// Capacity that is missing now or would be missing after one more MSB loss: the worst of these cases.
+    pub missing_after_loss_rru: f64,
 }
 
 /// Capacity of every guaranteed reservation after its worst MSB loss.
@@ -275,8 +298,14 @@ pub struct RegionCertificate {
     pub taken_at: DateTime<Utc>,
     /// Last audit-trail entry at that time.
     pub seq: i64,
-    /// Number of broken promises, listed or not.
-    pub broken: usize,
+    /// Number of reservations that have less than promised now, listed or not.
+    pub short: usize,
+    /// Number of reservations that have everything now, and would not after one more MSB loss.
+    pub at_risk: usize,
+    /// Capacity that is missing now, of all reservations.
+    pub missing_now_rru: f64,
+    /// Capacity that is missing now or would be missing after one more MSB loss; for each reservation its worst loss.
+    pub missing_after_loss_rru: f64,
     /// Number of guaranteed reservations.
     pub of: usize,
     /// Sorted by name.

@@ -2,7 +2,7 @@
 
 use crate::http::problem::Problem;
 use control::{CachedRegion, RegionCache, RegionError};
-use fleet::audit::{AuditReport, Certified, audit};
+use fleet::audit::{AuditReport, Certified, Figures, ReservationAudit, audit};
 use fleet::{
     DatacenterIx, HardwareTypeIx, MsbIx, RackIx, RegionSnapshot, ReservationKind, Rru, Targets,
 };
@@ -40,7 +40,7 @@ impl ServerCounts {
     pub(crate) fn by_use(&self) -> [(&'static str, &'static str, usize); 5] {
         [
             ("in-use", "in use", self.in_use),
-            ("idle", "held, idle", self.idle),
+            ("idle", "idle", self.idle),
             ("shared", "shared buffer", self.shared),
             ("free", "free", self.free),
             ("down", "unavailable", self.down),
@@ -134,9 +134,14 @@ impl RegionSummary {
         counts
     }
 
-    /// Guaranteed reservations whose promise the certificate finds broken.
-    pub(crate) fn broken(&self) -> Vec<&Certified> {
-        self.held.certificate.broken().collect()
+    /// The figures of a reservation, by the row of the audit.
+    pub(crate) fn figures(&self, row: &ReservationAudit) -> Figures {
+        self.held.statuses.get(&row.reservation_id).map(|of| of.figures).unwrap_or_default()
+    }
+
+    /// What the loss of an MSB would take: its servers that are in service or in planned maintenance.
+    pub(crate) fn lost_with(&self, msb: MsbIx) -> LostServers {
+        LostServers::of(self.region(), msb)
     }
 
     /// Reservations with an embedded buffer that own servers in an MSB and would have less than promised
@@ -154,6 +159,55 @@ impl RegionSummary {
         let mut found = self.region().reservations.iter().zip(&self.audit.reservations);
         let (of, row) = found.find(|(r, _)| is(r))?;
         Some((of.capacity, row.holding.assigned))
+    }
+}
+
+/// What a reservation owns in an MSB, in service or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OwnedHere {
+    /// Servers.
+    pub(crate) servers: usize,
+    /// Their RRU.
+    pub(crate) rru: Rru,
+    /// Servers that a failure has out of service.
+    pub(crate) out: usize,
+    /// Their RRU.
+    pub(crate) out_rru: Rru,
+}
+
+impl OwnedHere {
+    /// What each reservation owns in an MSB, by [`fleet::ReservationIx`].
+    pub(crate) fn all(region: &RegionSnapshot, msb: MsbIx) -> Vec<OwnedHere> {
+        let mut all = vec![OwnedHere::default(); region.reservations.len()];
+        for server in region.servers.iter().filter(|server| region.msb_of(server) == msb) {
+            let Some(owner) = server.current else { continue };
+            let (here, rru) = (&mut all[owner.ix()], region.value(server, owner));
+            (here.servers, here.rru) = (here.servers + 1, here.rru + rru);
+            if !server.available {
+                (here.out, here.out_rru) = (here.out + 1, here.out_rru + rru);
+            }
+        }
+        all
+    }
+}
+
+/// What the loss of an MSB would take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LostServers {
+    /// Servers that no failure has out of service.
+    pub(crate) servers: usize,
+    /// Of these, servers in use.
+    pub(crate) in_use: usize,
+}
+
+impl LostServers {
+    pub(crate) fn of(region: &RegionSnapshot, msb: MsbIx) -> LostServers {
+        let gone = region.servers.iter();
+        let gone = gone.filter(|server| server.available && region.msb_of(server) == msb);
+        gone.fold(LostServers::default(), |all, server| LostServers {
+            servers: all.servers + 1,
+            in_use: all.in_use + usize::from(server.in_use),
+        })
     }
 }
 

@@ -62,9 +62,10 @@ impl CachedRegion {
     /// If a row breaks a rule of the snapshot format.
     pub fn of(export: Export) -> Result<CachedRegion, SnapshotError> {
         let snapshot = RegionSnapshot::new(export.parts)?;
+        let certificate = certificate(&snapshot);
         Ok(CachedRegion {
-            certificate: certificate(&snapshot),
-            statuses: statuses(&snapshot),
+            statuses: statuses(&snapshot, &certificate),
+            certificate,
             snapshot,
             generations: export.generations,
             version: export.version,

@@ -1,11 +1,12 @@
 //! Capacity of reservations: owned and in service, arriving and leaving.
 
 use broker::{InForce, RequestState};
+use fleet::audit::{Certificate, Figures};
 use fleet::{
-    DatacenterName, HardwareTypeName, MsbIx, MsbName, RegionSnapshot, Reservation, ReservationKind,
-    ReservationName, Rru,
+    DatacenterName, HardwareTypeName, MsbName, RegionSnapshot, Reservation, ReservationName, Rru,
 };
 use serde::{Serialize, Serializer};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -45,10 +46,8 @@ pub struct ReservationStatus {
     pub owned: ServerCount,
     /// Capacity in the MSB that holds most of it.
     pub worst_msb: Option<(MsbName, Rru)>,
-    /// Guaranteed capacity (eq. 6): without the largest MSB, if the reservation has an embedded buffer.
-    pub guaranteed: Rru,
-    /// Guaranteed capacity once every open move is done.
-    pub decided: Rru,
+    /// What it has and what is guaranteed now, by the certificate.
+    pub figures: Figures,
     /// Owned and in service, by hardware type.
     pub by_type: CountsBy<HardwareTypeName>,
     /// Owned and in service, by MSB.
@@ -64,12 +63,14 @@ pub struct ReservationStatus {
 }
 
 /// Capacity of every reservation of a region, by name.
-pub fn statuses(region: &RegionSnapshot) -> BTreeMap<ReservationName, ReservationStatus> {
+pub fn statuses(
+    region: &RegionSnapshot,
+    certificate: &Certificate,
+) -> BTreeMap<ReservationName, ReservationStatus> {
     let mut all: Vec<Counted> = region.reservations.iter().map(|_| Counted::default()).collect();
     for counted in &mut all {
         counted.by_type.resize(region.hardware_types.len(), ServerCount::default());
         counted.by_msb.resize(region.msbs.len(), ServerCount::default());
-        counted.then.resize(region.msbs.len(), Rru::ZERO);
     }
     for server in &region.servers {
         let msb = region.msb_of(server).ix();
@@ -90,16 +91,13 @@ pub fn statuses(region: &RegionSnapshot) -> BTreeMap<ReservationName, Reservatio
             }
         }
         if let Some(holder) = server.holder().filter(|_| server.available) {
-            let rru = worth(&region.reservations[holder.ix()]);
-            all[holder.ix()].then[msb] += rru;
             if server.pending.is_some() {
-                all[holder.ix()].arriving.add(rru);
+                all[holder.ix()].arriving.add(worth(&region.reservations[holder.ix()]));
             }
         }
     }
-    let rows = region.reservations.iter().zip(&all);
-    rows.map(|(reservation, counted)| (reservation.id.clone(), counted.status(region, reservation)))
-        .collect()
+    let rows = region.reservations.iter().zip(all.iter().zip(&certificate.figures));
+    rows.map(|(of, (counted, figures))| (of.id.clone(), counted.status(region, *figures))).collect()
 }
 
 /// The places or types with servers, by name.
@@ -113,17 +111,15 @@ fn by_name<N: Ord>(parts: &[ServerCount], name: impl Fn(usize) -> N) -> CountsBy
 struct Counted {
     by_type: Vec<ServerCount>,
     by_msb: Vec<ServerCount>,
-    /// Capacity in each MSB once every move is done.
-    then: Vec<Rru>,
     arriving: ServerCount,
     leaving: ServerCount,
     out_of_use: ServerCount,
 }
 
 impl Counted {
-    fn status(&self, region: &RegionSnapshot, reservation: &Reservation) -> ReservationStatus {
-        let now: Vec<Rru> = self.by_msb.iter().map(|part| part.rru).collect();
-        let (guaranteed, worst_msb) = self::guaranteed(region, reservation, &now);
+    fn status(&self, region: &RegionSnapshot, figures: Figures) -> ReservationStatus {
+        let msbs = self.by_msb.iter().enumerate().filter(|(_, part)| part.rru > Rru::ZERO);
+        let worst = msbs.max_by_key(|(at, part)| (part.rru, Reverse(*at)));
         let mut by_datacenter: BTreeMap<DatacenterName, ServerCount> = BTreeMap::new();
         let mut owned = ServerCount::default();
         for (msb, part) in region.msbs.iter().zip(&self.by_msb).filter(|(_, part)| part.servers > 0)
@@ -134,9 +130,8 @@ impl Counted {
         }
         ReservationStatus {
             owned,
-            worst_msb,
-            guaranteed,
-            decided: self::guaranteed(region, reservation, &self.then).0,
+            worst_msb: worst.map(|(at, part)| (region.msbs[at].id.clone(), part.rru)),
+            figures,
             by_type: by_name(&self.by_type, |at| region.hardware_types[at].clone()),
             by_msb: by_name(&self.by_msb, |at| region.msbs[at].id.clone()),
             by_datacenter: Arc::new(by_datacenter),
@@ -145,22 +140,6 @@ impl Counted {
             out_of_use: self.out_of_use,
         }
     }
-}
-
-/// Guaranteed capacity (eq. 6): after the loss of any one MSB, or all of it without an embedded buffer; and the
-/// largest MSB.
-fn guaranteed(
-    region: &RegionSnapshot,
-    reservation: &Reservation,
-    msbs: &[Rru],
-) -> (Rru, Option<(MsbName, Rru)>) {
-    let total: Rru = msbs.iter().copied().sum();
-    let worst = (msbs.iter().enumerate()).max_by_key(|(at, rru)| (**rru, std::cmp::Reverse(*at)));
-    let worst = worst.filter(|(_, rru)| **rru > Rru::ZERO);
-    let named = worst.map(|(at, rru)| (region.msbs[MsbIx::new(at).ix()].id.clone(), *rru));
-    let buffered = reservation.msb_buffer && reservation.kind == ReservationKind::Guaranteed;
-    let lost = if buffered { named.as_ref().map_or(Rru::ZERO, |(_, rru)| *rru) } else { Rru::ZERO };
-    (total - lost, named)
 }
 
 /// State of a reservation, by promised capacity against owned and arriving capacity.
@@ -175,7 +154,7 @@ pub fn state_of(
     let none = ReservationStatus::default();
     let status = status.unwrap_or(&none);
     // A decided change counts as granted; its servers arrive as fast as hosts are set up.
-    if status.guaranteed.max(status.decided) < capacity {
+    if status.figures.kept.max(status.figures.decided) < capacity {
         return RequestState::Degraded;
     }
     if status.leaving.servers > 0 && status.arriving.servers == 0 {

@@ -23,7 +23,9 @@ mod rules;
 mod spread;
 mod violation;
 
-pub use certificate::{Certificate, Certified, certificate, needed_at_once};
+pub use certificate::{
+    Certificate, Certified, Figures, PromiseTotals, Standing, certificate, needed_at_once,
+};
 pub use claims::{ClaimedMoves, ClaimedPhase1, ClaimedReservation, Claims, Difference};
 pub use holdings::Holding;
 pub use maintained::{Maintained, maintained, maintained_between};

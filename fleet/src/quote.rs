@@ -7,6 +7,7 @@
 use crate::audit::{DatacenterShare, as_rru, from_rru, required};
 use crate::explain::{Evidence, HardwareSet, HeldBy, Limit, ShortfallReason};
 use crate::id::{HardwareTypeName, MsbName, ReservationName, ServerName};
+use crate::number::{count, counted};
 use crate::pace::Arrival;
 use crate::request::{CapacityRequest, RequestChange};
 use crate::reservation::ReservationKind;
@@ -114,6 +115,32 @@ pub struct Quote {
     pub audit_clean: bool,
     /// How long the answer took.
     pub seconds: QuoteSeconds,
+}
+
+impl Quote {
+    /// Where the servers that move go, as text; `None`: none moves. Servers that go to other reservations replace what
+    /// those give up, or what their promises lacked.
+    pub fn destinations(&self) -> Option<String> {
+        let (mut arrive, mut others, mut freed) = (0, 0, 0);
+        for of in &self.moves {
+            *match &of.to {
+                Some(to) if *to == self.reservation_id => &mut arrive,
+                Some(_) => &mut others,
+                None => &mut freed,
+            } += 1;
+        }
+        let part =
+            |servers: usize, to: &str| (servers > 0).then(|| format!("{} {to}", count(servers)));
+        let parts = [
+            part(arrive, &format!("to {}", self.reservation_id)),
+            part(others, "to other reservations for what those give up or lack"),
+            part(freed, if freed == 1 { "becomes free" } else { "become free" }),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let moved = counted(self.moves.len(), "server");
+        let verb = if self.moves.len() == 1 { "moves" } else { "move" };
+        (!parts.is_empty()).then(|| format!("{moved} {verb} in all: {}", parts.join(", ")))
+    }
 }
 
 /// When servers arrive, by the limits and contracts that the mover is held to.

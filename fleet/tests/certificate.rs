@@ -4,7 +4,7 @@
 mod world;
 
 use chrono::TimeDelta;
-use fleet::audit::certificate;
+use fleet::audit::{Standing, certificate};
 use fleet::{MsbIx, RegionSnapshot, ServerRow, SnapshotParts, UnavailabilityRow};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -119,7 +119,8 @@ proptest! {
             let capacity = (row.capacity_rru * MICRO).round() as i64;
             let now = there(&parts, id, None, 0);
             let mut missing = (capacity - now).max(0);
-            prop_assert_eq!(said.in_service().0, now);
+            prop_assert_eq!(said.held().0, now);
+            let short = now < capacity;
             for (position, msb) in snapshot.msbs.iter().enumerate() {
                 let at_once = there(&parts, id, Some(&msb.id), 0);
                 let later = there(&parts, id, Some(&msb.id), 30);
@@ -135,6 +136,25 @@ proptest! {
             }
             prop_assert_eq!(said.missing().0, missing);
             prop_assert_eq!(said.holds(), missing == 0);
+            let figures = said.figures();
+            prop_assert_eq!(figures.missing_now().0, (capacity - now).max(0));
+            prop_assert_eq!(figures.guaranteed().0, capacity - missing);
+            let standing = match (short, missing) {
+                (true, _) => Standing::Short,
+                (false, 0) => Standing::Guaranteed,
+                (false, _) => Standing::AtRisk,
+            };
+            prop_assert_eq!(figures.standing(), standing);
+            // With every open move done, it is decided what the certificate then says.
+            let mut done = parts.clone();
+            for server in &mut done.servers {
+                if server.target_pending {
+                    server.current_reservation = server.target_reservation.take();
+                    server.target_pending = false;
+                }
+            }
+            let done = RegionSnapshot::new(done).expect("a valid world");
+            prop_assert_eq!(figures.decided, certificate(&done).row(id).expect("a row").kept());
         }
     }
 }

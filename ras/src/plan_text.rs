@@ -31,6 +31,9 @@ pub fn text(answer: &Quote, shown: Rows) -> String {
         text += &holding(answer);
     }
     text += &format!("\n {}", takes(&answer.cost));
+    if let Some(destinations) = answer.destinations() {
+        text += &format!("\n {destinations}");
+    }
     if let Some(arrival) = answer.arrival.as_ref().filter(|arrival| arrival.servers > 0) {
         text += &format!("\n arrives {arrival}");
     }

@@ -6,7 +6,7 @@ use broker::{
 };
 use control::CachedRegion;
 use control::admission::REASONS;
-use fleet::audit::{Certificate, Certified};
+use fleet::audit::{Certificate, Certified, Standing};
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Bucket, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 use prometheus::{Encoder, GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
@@ -171,15 +171,46 @@ fn process(page: &Page, here: &ProcessMetrics) -> Result<(), prometheus::Error> 
 /// Capacity after the worst MSB loss, by reservation. A region of a million servers has a few thousand reservations;
 /// of more, only those closest to their promise or below it are listed.
 fn certified(page: &Page, certificate: &Certificate) -> Result<(), prometheus::Error> {
-    let broken = certificate.broken().count() as f64;
-    let help = "guaranteed reservations of which less than was promised is there, or would be left";
-    page.gauge("ras_guarantee_broken", help, Some(broken))?;
+    let totals = certificate.totals();
+    let standings = Standing::ALL.map(|standing| {
+        let count = match standing {
+            Standing::Short => totals.short,
+            Standing::AtRisk => totals.at_risk,
+            Standing::Guaranteed => totals.guaranteed,
+        };
+        ([standing.as_str().to_owned()], count as f64)
+    });
+    page.gauges(
+        "ras_promises",
+        "guaranteed reservations: short (less than promised now), at_risk (everything now, not after one more MSB loss), guaranteed",
+        ["standing"],
+        standings,
+    )?;
+    page.gauges(
+        "ras_missing_rru",
+        "promised RRU that are missing now, and that are missing now or would be after one more MSB loss",
+        ["when"],
+        [("now", totals.missing_now), ("after_one_more_loss", totals.missing_after_loss)]
+            .map(|(when, missing)| ([when.to_owned()], missing.to_f64())),
+    )?;
     let mut rows: Vec<&Certified> = certificate.rows.iter().filter(|row| row.msb_buffer).collect();
     let margin =
         |row: &Certified| (row.left - row.capacity).min(row.left_at_once - row.needed_at_once());
     rows.sort_by_key(|row| (margin(row), &row.reservation_id));
     rows.truncate(RESERVATIONS_MAX);
     let name = |row: &Certified| [row.reservation_id.to_string()];
+    page.gauges(
+        "ras_reservation_held_rru",
+        "RRU that it has now, by reservation",
+        ["reservation"],
+        rows.iter().map(|row| (name(row), row.held().to_f64())),
+    )?;
+    page.gauges(
+        "ras_reservation_guaranteed_rru",
+        "RRU of the promise that are guaranteed now, by reservation",
+        ["reservation"],
+        rows.iter().map(|row| (name(row), row.figures().guaranteed().to_f64())),
+    )?;
     page.gauges(
         "ras_reservation_survivors_rru",
         "RRU left within 30 minutes of the worst MSB loss, by reservation",
@@ -206,7 +237,7 @@ fn certified(page: &Page, certificate: &Certificate) -> Result<(), prometheus::E
     )?;
     page.gauges(
         "ras_reservation_promised_rru",
-        "RRU required within 30 minutes of any MSB loss, by reservation",
+        "promised RRU, by reservation: required now and within 30 minutes of any MSB loss",
         ["reservation"],
         rows.iter().map(|row| (name(row), row.capacity.to_f64())),
     )

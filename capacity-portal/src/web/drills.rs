@@ -16,6 +16,7 @@ use fleet::{MsbIx, Rru};
 use maud::{Markup, html};
 use report::number;
 use serde::Deserialize;
+use std::cmp::Reverse;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
@@ -79,28 +80,35 @@ async fn simulate(
 }
 
 fn result(summary: &RegionSummary, lost: MsbIx, decisions: Option<&Rehearsed>) -> Markup {
-    let counts = &summary.msbs[lost.ix()];
+    let gone = summary.lost_with(lost);
     let name = &summary.region().msbs[lost.ix()].id;
     let mut rows: Vec<&Certified> = summary
         .held
         .certificate
         .rows
         .iter()
-        .filter(|row| row.by_msb[lost.ix()] > Rru::ZERO || !kept(row, lost))
+        .filter(|row| row.by_msb[lost.ix()] > Rru::ZERO || is_short(row, lost))
         .collect();
-    rows.sort_by_key(|row| (kept(row, lost), row.priority, &row.reservation_id));
-    let broken = rows.iter().filter(|row| !kept(row, lost)).count();
-    let gone = counts.total() - counts.down;
+    rows.sort_by_key(|row| {
+        (row.survives(lost), Reverse(missing(row, lost)), row.priority, &row.reservation_id)
+    });
+    let broken = rows.iter().filter(|row| !row.survives(lost)).count();
+    let short = rows.iter().filter(|row| row.survives(lost) && is_short(row, lost));
+    let (unprotected, rru) =
+        short.fold((0, Rru::ZERO), |(n, sum), row| (n + 1, sum + missing(row, lost)));
     html! {
         div #result {
-            @if broken == 0 {
-                div.notice.good { strong.verdict { "Every reservation keeps its promised capacity" }
-                    p { "The loss of " a href=(link::msb(name)) { (name) } " takes " (number::counted(gone, "server")) ", "
-                        (number::count(counts.in_use)) " of them in use." } }
-            } @else {
-                div.notice.bad { strong.verdict { (number::counted(broken, "reservation")) " would have less than promised" }
-                    p { "The loss of " a href=(link::msb(name)) { (name) } " takes " (number::counted(gone, "server")) ", "
-                        (number::count(counts.in_use)) " of them in use." } }
+            div class={ "notice " @if broken > 0 { "bad" } @else { "good" } } {
+                strong.verdict {
+                    @if broken == 0 { "Every guarantee is kept" }
+                    @else { (number::counted(broken, "reservation")) " would have less than is guaranteed" }
+                }
+                p { "The loss of " a href=(link::msb(name)) { (name) } " takes " (number::counted(gone.servers, "server")) ", "
+                    (number::count(gone.in_use)) " of them in use." }
+                @if unprotected > 0 {
+                    p { (number::counted(unprotected, "reservation")) " that no guarantee covers in full would have less than promised: "
+                        (number::rru(rru)) " RRU would be missing. They have no embedded buffer." }
+                }
             }
             section {
                 h2 { "Remaining capacity" }
@@ -112,33 +120,48 @@ fn result(summary: &RegionSummary, lost: MsbIx, decisions: Option<&Rehearsed>) -
     }
 }
 
-/// Whether a reservation keeps what is promised for the loss of an MSB, at once and within 30 minutes. Nothing is
-/// promised without an embedded buffer and a replica rule.
-fn kept(row: &Certified, lost: MsbIx) -> bool {
-    row.survives(lost)
+/// What is missing to the promise within 30 minutes of the loss of an MSB.
+fn missing(row: &Certified, lost: MsbIx) -> Rru {
+    (row.capacity - row.after_loss(lost)).or_zero()
 }
 
+/// Whether a reservation would have less than promised, guaranteed for this case or not.
+fn is_short(row: &Certified, lost: MsbIx) -> bool {
+    missing(row, lost) > Rru::ZERO || !row.survives(lost)
+}
+
+/// The result of the loss for a reservation.
+fn outcome(row: &Certified, lost: MsbIx) -> Markup {
+    match (row.survives(lost), missing(row, lost) > Rru::ZERO) {
+        (false, _) => ui::state(Mood::Bad, "short"),
+        (true, false) => ui::state(Mood::Good, "keeps all"),
+        (true, true) if row.msb_max.is_some() => ui::state(Mood::Good, "keeps a quorum"),
+        (true, true) => ui::state(Mood::Warn, "short, no buffer requested"),
+    }
+}
+
+/// All that would be short, and as many of the others as fit.
 fn capacity(rows: &[&Certified], lost: MsbIx) -> Markup {
+    let short = rows.iter().filter(|row| is_short(row, lost));
+    let others = rows.iter().filter(|row| !is_short(row, lost)).take(ROWS);
+    let shown: Vec<&&Certified> = short.chain(others).collect();
     html! {
         div.scroll { table {
-            caption { (number::counted(rows.len(), "reservation")) @if rows.len() > ROWS { ", the first " (ROWS) } }
+            caption { (number::counted(rows.len(), "reservation"))
+                @if shown.len() < rows.len() { "; shown are all that would be short and " (ROWS) " others" } }
             thead { tr { th scope="col" { "Reservation" } th scope="col" { "Result" } th.n scope="col" { "Priority" }
-                th.n scope="col" { "Promised, RRU" } th.n scope="col" { "Now" }
+                th.n scope="col" { "Promised, RRU" } th.n scope="col" { "Held now, RRU" }
                 th.n scope="col" { "At once" } th.n scope="col" { "Within 30 minutes" } th.n scope="col" { "Missing" } } }
-            tbody { @for row in rows.iter().take(ROWS) {
-                @let left = row.after_loss(lost);
+            tbody { @for row in shown {
                 tr {
                     th scope="row" { a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } }
-                    td { @if !kept(row, lost) { (ui::state(Mood::Bad, "short")) }
-                        @else if row.msb_buffer { (ui::state(Mood::Good, "keeps all")) }
-                        @else if row.msb_max.is_some() { (ui::state(Mood::Good, "keeps a quorum")) }
-                        @else { (ui::state(Mood::Plain, "no buffer requested")) } }
+                    td { (outcome(row, lost)) }
                     td.n { (row.priority) }
                     td.n { (number::rru(row.capacity)) }
-                    td.n { (number::rru(row.in_service())) }
+                    td.n { (number::rru(row.held())) }
                     td.n { (number::rru(row.at_once_after_loss(lost))) @if row.msb_buffer { " of " (number::rru(row.needed_at_once())) } }
-                    td.n { (number::rru(left)) }
-                    td.n { (number::rru((row.capacity - left).or_zero())) }
+                    td.n { (number::rru(row.after_loss(lost))) }
+                    td.n { (number::rru(missing(row, lost))) }
                 }
             } }
         } }
@@ -168,9 +191,9 @@ fn mover(decisions: &Rehearsed) -> Markup {
             }
             @if !decisions.stand.is_empty() {
                 div.scroll { table.slim {
-                    caption { "Reservations that would be short or preempted" }
+                    caption { "Reservations that would be short or preempted, with open moves counted as done" }
                     thead { tr { th scope="col" { "Reservation" } th.n scope="col" { "After the loss, RRU" } th.n scope="col" { "After preemption, RRU" } } }
-                    tbody { @for of in decisions.stand.iter().take(ROWS) { tr {
+                    tbody { @for of in &decisions.stand { tr {
                         th scope="row" { a href=(link::reservation(&of.reservation)) { (of.reservation) } }
                         td.n { (number::rru(of.before)) } td.n { (number::rru(of.after)) }
                     } } }

@@ -60,7 +60,8 @@ fn outage_list(outages: &[Outage], now: DateTime<Utc>) -> Markup {
                         td { @if of.ended_at.is_none() { (ui::state(Mood::Bad, "lost")) } @else { (ui::state(Mood::Good, "back")) } }
                         td { (of.reason.as_str().replace('_', " ")) }
                         td.when { (ui::when(of.began_at)) }
-                        td.when { @match of.ended_at { Some(at) => (ui::when(at)), None => span.dim { (ui::ago(of.began_at, now)) } } }
+                        td.when { @match of.ended_at { Some(at) => (ui::when(at)),
+                            None => span.dim { "goes on, for " (ui::duration(now - of.began_at)) } } }
                         td.n { (ui::count(of.servers.into())) }
                         td.n { (ui::count(of.lent.into())) }
                     } } }

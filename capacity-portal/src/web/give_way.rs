@@ -93,11 +93,10 @@ fn moves(moves: &[Preemption]) -> Markup {
 fn results(preview: &Preview) -> Markup {
     html! {
         div.scroll { table.slim {
-            caption { "Reservations now and after preemption, by priority"
-                @if preview.stand.len() > ROWS { ", the first " (ROWS) } }
+            caption { "Reservations now and after preemption, by priority, with open moves counted as done" }
             thead { tr { th scope="col" { "Reservation" } th.n scope="col" { "Priority" } th.n scope="col" { "Promised, RRU" }
                 th.n scope="col" { "Now, RRU" } th.n scope="col" { "After, RRU" } th scope="col" { "Result" } } }
-            tbody { @for of in preview.stand.iter().take(ROWS) { tr {
+            tbody { @for of in &preview.stand { tr {
                 th scope="row" { a href=(link::reservation(&of.reservation)) { (of.reservation) } }
                 td.n { (of.priority) } td.n { (number::rru(of.capacity)) }
                 td.n { (number::rru(of.before)) } td.n { (number::rru(of.after)) }

@@ -10,10 +10,11 @@ use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use broker::{Metrics, OpenMove, Outage, SolveRow};
 use chrono::{DateTime, Utc};
-use fleet::audit::Certified;
+use fleet::audit::{Certified, Standing};
 use fleet::{DatacenterIx, HardwareTypeIx, Rru};
 use maud::{Markup, html};
 use report::number;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Reservations listed before the rest is only linked.
@@ -90,11 +91,11 @@ fn body(of: &Overview, view: View) -> Markup {
         section #map {
             h2 { "Rack map" }
             p.lead { "Each cell is a rack and each box an MSB, the largest fault domain. \
-                The label “short” counts the reservations whose guarantee the loss of that MSB would break." }
+                The label “at risk” counts the reservations that would have less than promised after the loss of that MSB." }
             (view.switch("/"))
             (view.legend())
             @for (position, datacenter) in region.datacenters.iter().enumerate() {
-                (datacenter_map(of.summary, DatacenterIx::new(position), &datacenter.id, view))
+                (datacenter_map(of, DatacenterIx::new(position), &datacenter.id, view))
             }
         }
         (buffers(of.summary))
@@ -109,54 +110,91 @@ fn body(of: &Overview, view: View) -> Markup {
     }
 }
 
-/// Whether all guarantees are in force.
+/// How the promises stand: short now, at risk from one more loss, or guaranteed.
 fn verdict(of: &Overview) -> Markup {
-    let short = of.summary.broken();
-    let missing: Rru = short.iter().map(|row| row.missing()).sum();
-    let standing = |row: &Certified| of.summary.held.statuses.get(&row.reservation_id);
-    let arriving = |row: &Certified| {
-        standing(row).map(|of| of.arriving.servers).filter(|servers| *servers > 0)
-    };
-    let is_decided =
-        |row: &&&Certified| standing(row).is_some_and(|has| has.decided >= row.capacity);
-    let decided = short.iter().filter(is_decided).count();
-    let all_decided = decided == short.len();
+    let certificate = &of.summary.held.certificate;
+    let totals = certificate.totals();
+    let lost = if of.outages.is_empty() { "one MSB" } else { "one more MSB" };
     html! {
-        @for outage in &of.outages {
-            div.notice.bad {
-                strong.verdict { "MSB " a href=(link::msb(&outage.msb)) { (outage.msb) } " is lost" }
-                p { "Since " (ui::when(outage.began_at)) ", with "
-                    (ui::count(outage.servers.into())) " servers. " a href="/failures" { "See failures" } }
+        @for outage in &of.outages { (lost_msb(of, outage)) }
+        @if totals.short > 0 {
+            @let short = certificate.rows.iter().filter(|row| row.figures().standing() == Standing::Short);
+            @let arriving = short.filter(|row| row.figures().is_decided()).count();
+            div class={ "notice " @if arriving == totals.short { "warn" } @else { "bad" } } {
+                strong.verdict { (number::counted(totals.short, "reservation"))
+                    @if totals.short == 1 { " has" } @else { " have" } " less than promised now" }
+                p { (number::rru(totals.missing_now)) " RRU of promised capacity are missing now." }
+                (affected(of, Standing::Short))
             }
         }
-        @if short.is_empty() {
+        @if totals.at_risk > 0 {
+            div.notice.warn {
+                strong.verdict { (number::counted(totals.at_risk, "reservation"))
+                    " would have less than promised after the loss of " (lost) }
+                p { @if totals.at_risk == 1 { "It has" } @else { "They have" } " all promised capacity now. Of all reservations, "
+                    (number::rru(totals.missing_after_loss)) " RRU are missing now or would be missing after the loss of " (lost)
+                    ", counted for each reservation with its worst MSB." }
+                (affected(of, Standing::AtRisk))
+            }
+        }
+        @if totals.short + totals.at_risk == 0 {
             div.notice.good {
                 strong.verdict { "All guarantees are in force" }
-                p { "After the loss of any one MSB, every reservation with an embedded buffer keeps its promised capacity \
+                p { "Every reservation has its promised capacity now. After the loss of any " (lost)
+                    ", every reservation with an embedded buffer has it again \
                     within 30 minutes, and at least three quarters of its buffer serve it at once. Planned maintenance is already subtracted." }
                 (under_maintenance(of))
             }
-        } @else {
-            div class={ "notice " (if all_decided { "warn" } else { "bad" }) } {
-                strong.verdict {
-                    @if all_decided { "The guarantee is not in force yet for " } @else { "The guarantee is broken for " }
-                    (number::counted(short.len(), "reservation"))
-                }
-                p { (number::rru(missing)) " RRU of promised capacity are missing."
-                    @if decided > 0 { " The servers for " (if all_decided { "all of these reservations".to_owned() } else { number::counted(decided, "reservation") })
-                        " are assigned and arriving." } }
-                ul { @for row in short.iter().take(ROWS) {
-                    li { a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } " ("
-                        (row.owner) "): " (number::rru(row.kept())) " of "
-                        (number::rru(row.capacity)) " RRU"
-                        @if row.msb_buffer && row.maintained > Rru::ZERO { " (" (number::rru(row.left_at_once)) " of "
-                            (number::rru(row.needed_at_once())) " at once after the worst MSB loss, " (number::rru(row.left))
-                            " within 30 minutes; " (number::rru(row.maintained)) " in maintenance)" }
-                        @if let Some(arriving) = arriving(row) { ", " (number::counted(arriving, "server")) " arriving" } }
-                } }
-                @if short.len() > ROWS { p { a href="/reservations?show=short" { "All reservations that are short" } } }
-            }
         }
+    }
+}
+
+/// An MSB that is lost, and what its loss has cost.
+fn lost_msb(of: &Overview, outage: &Outage) -> Markup {
+    let totals = of.summary.held.certificate.totals();
+    html! {
+        div.notice.bad {
+            strong.verdict { "MSB " a href=(link::msb(&outage.msb)) { (outage.msb) } " is lost" }
+            p { "Since " (ui::when(outage.began_at)) " (" (ui::ago(outage.began_at, of.now)) "), with "
+                (number::counted(outage.servers.unsigned_abs() as usize, "server")) ". "
+                @if totals.short == 0 { "No reservation has less than promised now. " }
+                a href="/failures" { "See failures" } }
+        }
+    }
+}
+
+/// The reservations whose promise stands like this: those with most missing first.
+fn affected(of: &Overview, standing: Standing) -> Markup {
+    let rows = of.summary.held.certificate.rows.iter();
+    let mut rows: Vec<&Certified> =
+        rows.filter(|row| row.figures().standing() == standing).collect();
+    let missing = |row: &Certified| match standing {
+        Standing::Short => row.figures().missing_now(),
+        Standing::AtRisk | Standing::Guaranteed => row.figures().missing_after_loss(),
+    };
+    rows.sort_by_key(|row| (Reverse(missing(row)), row.priority, &row.reservation_id));
+    let has = |row: &Certified| of.summary.held.statuses.get(&row.reservation_id);
+    let arriving = |row: &Certified| has(row).map_or(0, |has| has.arriving.servers);
+    let decided = rows.iter().filter(|row| row.figures().is_decided()).count();
+    html! {
+        @if decided > 0 { p { @if decided == rows.len() { "The servers for all of these reservations" }
+            @else { "The servers for " (number::counted(decided, "reservation")) " of these" }
+            " are assigned and arriving." } }
+        ul { @for row in rows.iter().take(ROWS) {
+            @let figures = row.figures();
+            li { a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } " ("
+                (row.owner) "): has " (number::rru(figures.held)) " of " (number::rru(figures.promised)) " RRU now"
+                @if row.msb_buffer {
+                    ", after one more loss " (number::rru(row.left)) " within 30 minutes"
+                    @if row.maintained > Rru::ZERO {
+                        " and " (number::rru(row.left_at_once)) " of " (number::rru(row.needed_at_once())) " at once; "
+                        (number::rru(row.maintained)) " in maintenance"
+                    }
+                }
+                @if arriving(row) > 0 { "; " (number::counted(arriving(row), "server")) " arriving" }
+                @if !figures.replicas_hold { "; one MSB has more replicas than its rule allows" } }
+        } }
+        @if rows.len() > ROWS { p { a href="/reservations?show=short" { "All reservations that are short or at risk" } } }
     }
 }
 
@@ -180,19 +218,22 @@ fn tiles(of: &Overview) -> Markup {
     let all = &of.summary.all;
     let (total, metrics) = (all.total(), &of.metrics);
     let share = |count: usize| number::percent(count as f64 / total.max(1) as f64);
-    let guaranteed = of.summary.held.certificate.rows.len();
-    let short = of.summary.broken().len();
+    let totals = of.summary.held.certificate.totals();
+    let promises = of.summary.held.certificate.rows.len();
     let in_use = of.moves.iter().filter(|of| of.in_use).count();
     let stuck: i64 = metrics.stuck.iter().map(|(_, _, count)| count).sum();
     let mood = |bad: bool| if bad { Mood::Bad } else { Mood::Good };
     let count = |n: usize| html! { (number::count(n)) };
     html! {
         dl.tiles {
-            (ui::tile(mood(short > 0), "Guarantees in force",
-                &html! { (number::count(guaranteed - short)) " of " (number::count(guaranteed)) },
-                &html! { a href="/reservations" { "Reservations" } }))
+            (ui::tile(mood(totals.short > 0), "Have what is promised",
+                &html! { (number::count(promises - totals.short)) " of " (number::count(promises)) },
+                &html! { (number::rru(totals.missing_now)) " RRU missing now" }))
+            (ui::tile(if totals.short + totals.at_risk > 0 { Mood::Warn } else { Mood::Good }, "Guaranteed after one more loss",
+                &html! { (number::count(totals.guaranteed)) " of " (number::count(promises)) },
+                &html! { (number::rru(totals.missing_after_loss)) " RRU would be missing; " a href="/reservations?show=short" { "which" } }))
             (ui::tile(Mood::Plain, "Servers", &count(total),
-                &html! { (share(all.in_use)) " in use, " (share(all.idle + all.shared)) " held idle or in buffers" }))
+                &html! { (share(all.in_use)) " in use, " (share(all.idle + all.shared)) " idle or in buffers" }))
             (ui::tile(Mood::Plain, "Free", &count(all.free), &html! { (share(all.free)) " of all servers" }))
             (ui::tile(if all.down > 0 { Mood::Warn } else { Mood::Plain }, "Unavailable", &count(all.down),
                 &html! { (share(all.down)) ", " a href="/failures" { "failures" } }))
@@ -207,7 +248,9 @@ fn tiles(of: &Overview) -> Markup {
     }
 }
 
-fn datacenter_map(summary: &RegionSummary, ix: DatacenterIx, name: &str, view: View) -> Markup {
+fn datacenter_map(of: &Overview, ix: DatacenterIx, name: &str, view: View) -> Markup {
+    let summary = of.summary;
+    let is_lost = |name: &str| of.outages.iter().any(|outage| *outage.msb == *name);
     let counts = summary.datacenter(ix);
     let msbs = &summary.by_datacenter[ix.ix()];
     html! {
@@ -222,7 +265,8 @@ fn datacenter_map(summary: &RegionSummary, ix: DatacenterIx, name: &str, view: V
                 @let name = &summary.region().msbs[msb.ix()].id;
                 li { a href=(link::msb(name)) {
                     span.name { span { (name) } @let broken = summary.broken_without(*msb).len();
-                        @if broken > 0 { (ui::state(Mood::Bad, &format!("{} short", number::count(broken)))) } }
+                        @if is_lost(name) { (ui::state(Mood::Bad, "lost")) }
+                        @else if broken > 0 { (ui::state(Mood::Warn, &format!("{} at risk", number::count(broken)))) } }
                     (rack_map::cells(summary, *msb, view))
                     span.more { (number::counted(counts.total(), "server")) ", " (number::count(counts.free)) " free"
                         @if counts.down > 0 { ", " (number::count(counts.down)) " unavailable" } }

@@ -121,7 +121,7 @@ fn change_notice(change: &PlannedChange, applied: bool, reader: &Reader) -> Mark
         div class={ "notice " (mood) } {
             strong.verdict { (verdict) }
             @if let Some(over) = &change.quota { p { (over.detail) } }
-            p { (cost(&answer.cost)) }
+            p { (cost(&answer.cost)) @if let Some(text) = answer.destinations() { " " (text) "." } }
             @if let Some(arrival) = answer.arrival.as_ref().filter(|of| of.servers > 0) {
                 p.arrival { "Arrives " (arrival) "." }
             }

@@ -3,12 +3,14 @@
 use super::layout::{NavItem, Page, RegionReader};
 use super::link;
 use super::ui;
-use crate::http::{Problem, Site};
-use crate::region_summary::{RegionSummary, ServerCounts};
+use crate::http::{Problem, Site, in_time};
+use crate::region_summary::{OwnedHere, RegionSummary, ServerCounts};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Html;
-use fleet::audit::Certified;
+use broker::Outage;
+use chrono::{DateTime, Utc};
+use fleet::audit::{Certified, Figures, Standing};
 use fleet::{MsbIx, RackIx, Rru};
 use maud::{Markup, html};
 use report::number;
@@ -17,6 +19,9 @@ use std::cmp::Reverse;
 
 /// The most racks that a page lists one by one.
 const RACKS_MAX: usize = 1_200;
+
+/// The most lost MSBs that are read.
+const OUTAGES_MAX: u32 = 1_000;
 
 /// From this share of a rack on, a use decides the colour of its cell.
 const DOMINANT_SHARE: f64 = 0.25;
@@ -51,7 +56,7 @@ impl View {
     const ALL: [(View, &'static str, &'static str); 6] = [
         (View::State, "state", "Most critical"),
         (View::InUse, "in_use", "In use"),
-        (View::Idle, "idle", "Held, idle"),
+        (View::Idle, "idle", "Idle"),
         (View::Shared, "shared", "Shared buffer"),
         (View::Free, "free", "Free"),
         (View::Down, "down", "Unavailable"),
@@ -90,7 +95,7 @@ impl View {
                 ("down", "at least a quarter unavailable".to_owned()),
                 ("free", "otherwise at least a quarter free".to_owned()),
                 ("shared", "otherwise a quarter shared buffer".to_owned()),
-                ("idle", "otherwise a quarter held idle".to_owned()),
+                ("idle", "otherwise a quarter idle".to_owned()),
                 ("in-use", "otherwise in use".to_owned()),
             ]);
         }
@@ -196,118 +201,175 @@ pub(super) async fn show(
     let summary = site.region_summaries.current(&site.region).await?.ok_or_else(unknown)?;
     let found = summary.region().msbs.binary_search_by(|msb| msb.id.as_ref().cmp(name.as_str()));
     let msb = MsbIx::new(found.map_err(|_| unknown())?);
+    let now = in_time(site.broker.clock()).await?;
+    let outages = in_time(site.broker.outages(true, OUTAGES_MAX)).await?;
+    let lost = outages.into_iter().find(|outage| *outage.msb == *name);
     let title = format!("MSB {name}");
-    Ok(Page {
-        nav: NavItem::Overview,
-        title: &title,
-        charts: false,
-        body: body(&summary, msb, show),
-    }
-    .show(&reader))
+    let body = MsbPage { summary: &summary, ix: msb, lost, now }.body(show);
+    Ok(Page { nav: NavItem::Overview, title: &title, charts: false, body }.show(&reader))
 }
 
-/// The holding of a reservation in an MSB.
+/// A reservation with servers in an MSB.
 struct Holding<'a> {
     reservation: &'a str,
-    /// RRU in this MSB.
-    here: Rru,
-    /// RRU in all MSBs.
+    /// What it owns here.
+    here: OwnedHere,
+    /// RRU that it owns in all MSBs, in service or not.
     everywhere: Rru,
-    requested: Rru,
+    figures: Figures,
     /// Row of the certificate; `None` for reservations that are not guaranteed.
     certified: Option<&'a Certified>,
 }
 
-/// Reservations with servers in an MSB, the largest holding first. For guaranteed reservations the certificate
-/// says what they own; for others the audit says what they hold.
-fn holdings(summary: &RegionSummary, ix: MsbIx) -> Vec<Holding<'_>> {
-    let here = summary.audit.reservations.iter().map(|row| {
-        let certified = summary.held.certificate.row(&row.reservation_id);
-        let (held, assigned) = (row.msb_amounts[ix.ix()], row.holding.assigned);
-        Holding {
-            reservation: &row.reservation_id,
-            here: certified.map_or(held, |row| row.by_msb[ix.ix()]),
-            everywhere: certified.map_or(assigned, |row| row.owned),
-            requested: row.capacity,
-            certified,
-        }
-    });
-    let mut here: Vec<Holding> = here.filter(|of| of.here > Rru::ZERO).collect();
-    here.sort_by_key(|of| (Reverse(of.here), of.reservation));
-    here
+struct MsbPage<'a> {
+    summary: &'a RegionSummary,
+    ix: MsbIx,
+    /// The outage, if the MSB is lost.
+    lost: Option<Outage>,
+    now: DateTime<Utc>,
 }
 
-fn body(summary: &RegionSummary, ix: MsbIx, view: View) -> Markup {
-    let region = summary.region();
-    let (msb, counts) = (&region.msbs[ix.ix()], &summary.msbs[ix.ix()]);
-    let datacenter = &region.datacenters[msb.datacenter.ix()].id;
-    let broken = summary.broken_without(ix);
-    let holdings = holdings(summary, ix);
-    let racks = &summary.by_msb[ix.ix()];
-    html! {
-        p.kicker { "MSB in datacenter " (datacenter) }
-        h1 { (msb.id) }
-        p.facts {
-            span { (number::counted(counts.total(), "server")) }
-            span { (number::counted(racks.len(), "rack")) }
-            @for (_, label, count) in counts.by_use() { span { (number::count(count)) " " (label) } }
-        }
-        @if broken.is_empty() {
-            div.notice.good { p { strong { "Its loss breaks no guarantee." } " Every reservation with an embedded buffer would keep its promised capacity." } }
-        } @else {
-            div.notice.bad {
-                p { strong { "Its loss would break " (number::counted(broken.len(), "guarantee")) "." } }
-                ul { @for row in broken.iter().take(8) {
-                    li { a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } ": "
-                        (number::rru(row.at_once_after_loss(ix))) " of " (number::rru(row.needed_at_once()))
-                        " RRU at once, " (number::rru(row.after_loss(ix))) " of " (number::rru(row.capacity)) " RRU within 30 minutes" }
-                } }
-                @if broken.len() > 8 { p.note { "And " (number::count(broken.len() - 8)) " more." } }
+impl MsbPage<'_> {
+    /// Reservations that own servers in the MSB, those with most RRU here first.
+    fn holdings(&self) -> Vec<Holding<'_>> {
+        let summary = self.summary;
+        let owned = OwnedHere::all(summary.region(), self.ix).into_iter();
+        let here = summary.region().reservations.iter().zip(owned).filter(|(_, of)| of.servers > 0);
+        let here = here.map(|(reservation, here)| {
+            let status = summary.held.statuses.get(&reservation.id);
+            let everywhere = status.map(|of| of.owned.rru + of.out_of_use.rru);
+            Holding {
+                reservation: &reservation.id,
+                here,
+                everywhere: everywhere.unwrap_or_default(),
+                figures: status.map(|of| of.figures).unwrap_or_default(),
+                certified: summary.held.certificate.row(&reservation.id),
             }
-        }
-        section #map {
-            h2 { "Racks" }
-            (view.switch(&link::msb(&msb.id)))
-            @if let Some((_, title, of)) = view.single_use() {
-                p.lead { (title) ": " (number::counted(of(counts), "server")) ". Racks with the most are first." }
-            } @else {
-                (ui::legend(ServerCounts::default().by_use().map(|(class, label, _)| (class, label.to_owned()))))
+        });
+        let mut here: Vec<Holding> = here.collect();
+        here.sort_by_key(|of| (Reverse(of.here.rru), of.reservation));
+        here
+    }
+
+    fn body(&self, view: View) -> Markup {
+        let (summary, ix) = (self.summary, self.ix);
+        let region = summary.region();
+        let (msb, counts) = (&region.msbs[ix.ix()], &summary.msbs[ix.ix()]);
+        let datacenter = &region.datacenters[msb.datacenter.ix()].id;
+        let holdings = self.holdings();
+        let racks = &summary.by_msb[ix.ix()];
+        html! {
+            p.kicker { "MSB in datacenter " (datacenter) }
+            h1 { (msb.id) }
+            p.facts {
+                span { (number::counted(counts.total(), "server")) }
+                span { (number::counted(racks.len(), "rack")) }
+                @for (_, label, count) in counts.by_use() { span { (number::count(count)) " " (label) } }
             }
-            ul.racks {
-                @for rack in view.order(racks, summary).into_iter().take(RACKS_MAX) {
-                    li { (view.rack(&region.racks[rack.ix()].id, &summary.racks[rack.ix()])) }
+            @match &self.lost {
+                Some(outage) => (self.outage(outage, &holdings)),
+                None => (self.loss()),
+            }
+            section #map {
+                h2 { "Racks" }
+                (view.switch(&link::msb(&msb.id)))
+                @if let Some((_, title, of)) = view.single_use() {
+                    p.lead { (title) ": " (number::counted(of(counts), "server")) ". Racks with the most are first." }
+                } @else {
+                    (ui::legend(ServerCounts::default().by_use().map(|(class, label, _)| (class, label.to_owned()))))
+                }
+                ul.racks {
+                    @for rack in view.order(racks, summary).into_iter().take(RACKS_MAX) {
+                        li { (view.rack(&region.racks[rack.ix()].id, &summary.racks[rack.ix()])) }
+                    }
+                }
+                @if racks.len() > RACKS_MAX {
+                    p.note { "Shown: " (number::count(RACKS_MAX)) " of " (number::counted(racks.len(), "rack")) "." }
                 }
             }
-            @if racks.len() > RACKS_MAX {
-                p.note { "Shown: " (number::count(RACKS_MAX)) " of " (number::counted(racks.len(), "rack")) "." }
+            section #holdings {
+                h2 { "Reservations with servers here" }
+                @if holdings.is_empty() { (ui::missing("No reservation owns a server in this MSB.")) }
+                @else { (self.table(&holdings)) }
             }
         }
-        section {
-            h2 { "Reservations with servers here" }
-            @if holdings.is_empty() { (ui::missing("No reservation has a server in this MSB.")) } @else {
-                div.scroll { table {
-                    caption { "RRU that would be lost with this MSB, largest first" }
-                    thead { tr { th scope="col" { "Reservation" } th.n scope="col" { "Here, RRU" }
-                        th.n scope="col" { "Share of its RRU" } th.n scope="col" { "Left at once, RRU" }
-                        th.n scope="col" { "Left within 30 minutes" } th.n scope="col" { "Requested, RRU" } } }
-                    tbody { @for of in holdings.iter().take(40) {
-                        tr {
-                            th scope="row" { a href=(link::reservation(of.reservation)) { (of.reservation) } }
-                            td.n { (number::rru(of.here)) }
-                            td.n { (number::percent(of.here.to_f64() / of.everywhere.to_f64())) }
+    }
+
+    /// What the loss has taken.
+    fn outage(&self, outage: &Outage, holdings: &[Holding]) -> Markup {
+        let short = holdings.iter().filter(|of| of.figures.standing() == Standing::Short).count();
+        let out: usize = holdings.iter().map(|of| of.here.out).sum();
+        html! {
+            div.notice.bad {
+                strong.verdict { "This MSB is lost" }
+                p { "Since " (ui::when(outage.began_at)) " (" (ui::ago(outage.began_at, self.now)) "), "
+                    (outage.reason.as_str()) ". " (number::counted(self.summary.msbs[self.ix.ix()].down, "server"))
+                    " of it are out of service, " (number::count(out)) " of them owned by "
+                    (number::counted(holdings.len(), "reservation")) "." }
+                p { @if short == 0 { "None of these reservations has less than promised now." }
+                    @else { (number::count(short)) " of these reservations have less than promised now." } }
+            }
+        }
+    }
+
+    /// What the loss would take.
+    fn loss(&self) -> Markup {
+        let broken = self.summary.broken_without(self.ix);
+        let gone = self.summary.lost_with(self.ix);
+        html! {
+            @if broken.is_empty() {
+                div.notice.good { p { strong { "Its loss breaks no guarantee." } " It would take " (number::counted(gone.servers, "server")) ", "
+                    (number::count(gone.in_use)) " of them in use, and every reservation with an embedded buffer would keep its promised capacity." } }
+            } @else {
+                div.notice.warn {
+                    p { strong { "Its loss would leave " (number::counted(broken.len(), "reservation")) " with less than promised." }
+                        " It would take " (number::counted(gone.servers, "server")) ", " (number::count(gone.in_use)) " of them in use." }
+                    ul { @for row in broken.iter().take(8) {
+                        li { a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } ": "
+                            (number::rru(row.at_once_after_loss(self.ix))) " of " (number::rru(row.needed_at_once()))
+                            " RRU at once, " (number::rru(row.after_loss(self.ix))) " of " (number::rru(row.capacity)) " RRU within 30 minutes" }
+                    } }
+                    @if broken.len() > 8 { p.note { "And " (number::count(broken.len() - 8)) " more: "
+                        a href={ "/drills?msb=" (link::segment(&self.summary.region().msbs[self.ix.ix()].id)) } { "simulate the loss" } "." } }
+                }
+            }
+        }
+    }
+
+    fn table(&self, holdings: &[Holding]) -> Markup {
+        let any_out = holdings.iter().any(|of| of.here.out > 0);
+        html! {
+            div.scroll { table {
+                caption { (number::counted(holdings.len(), "reservation")) ", those with most RRU here first" }
+                thead { tr { th scope="col" { "Reservation" } th.n scope="col" { "Servers here" }
+                    @if any_out { th.n scope="col" { "Out of service" } }
+                    th.n scope="col" { "Here, RRU" } th.n scope="col" { "Share of its RRU" }
+                    th.n scope="col" { "Promised, RRU" } th.n scope="col" { "Held now, RRU" }
+                    @if self.lost.is_some() { th.n scope="col" { "Guaranteed now, RRU" } }
+                    @else { th.n scope="col" { "Left at once, RRU" } th.n scope="col" { "Left within 30 minutes" } } } }
+                tbody { @for of in holdings {
+                    tr {
+                        th scope="row" { a href=(link::reservation(of.reservation)) { (of.reservation) } }
+                        td.n { (number::count(of.here.servers)) }
+                        @if any_out { td.n { (number::count(of.here.out)) } }
+                        td.n { (number::rru(of.here.rru)) }
+                        td.n { (number::percent(of.here.rru.to_f64() / of.everywhere.to_f64().max(1e-9))) }
+                        td.n { (number::rru(of.figures.promised)) }
+                        td.n { @if of.figures.missing_now() > Rru::ZERO { strong.error { (number::rru(of.figures.held)) } }
+                            @else { (number::rru(of.figures.held)) } }
+                        @if self.lost.is_some() { td.n { (number::rru(of.figures.guaranteed())) } }
+                        @else {
                             @match of.certified {
                                 Some(row) => {
-                                    td.n { (number::rru(row.at_once_after_loss(ix))) }
-                                    td.n { (number::rru(row.after_loss(ix))) }
+                                    td.n { (number::rru(row.at_once_after_loss(self.ix))) }
+                                    td.n { (number::rru(row.after_loss(self.ix))) }
                                 }
                                 None => { td.n { (number::NOTHING) } td.n { (number::NOTHING) } }
                             }
-                            td.n { (number::rru(of.requested)) }
                         }
-                    } }
+                    }
                 } }
-                @if holdings.len() > 40 { p.note { "Shown: 40 of " (number::counted(holdings.len(), "reservation")) "." } }
-            }
+            } }
         }
     }
 }

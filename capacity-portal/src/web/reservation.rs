@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use axum::response::Html;
 use broker::{ContractUse, Entry, OpenMove, PromiseVersion, Rollout, Seq, State as _};
 use chrono::{DateTime, Utc};
-use fleet::audit::Certified;
+use fleet::audit::{Certified, Standing};
 use fleet::explain::{Explainer, Explanation, HeldBy, Limit};
 use fleet::{MsbIx, Reservation, ReservationIx, ReservationKind, ReservationName, Rru, Targets};
 use maud::{Markup, html};
@@ -67,6 +67,7 @@ pub(super) async fn show(
         promises,
         contract,
         moves,
+        requested: card.as_ref().and_then(|card| card.in_force.and_then(|of| of.asked)),
         rollout: card.and_then(|card| card.rollout),
         entries,
         explanation,
@@ -110,6 +111,8 @@ struct ReservationPage<'a> {
     contract: Option<ContractUse>,
     moves: Vec<OpenMove>,
     rollout: Option<Rollout>,
+    /// What was requested last; `None`: the promise was loaded.
+    requested: Option<Rru>,
     entries: Vec<Entry>,
     explanation: Explanation,
     limits: Vec<Limit>,
@@ -168,7 +171,7 @@ impl ReservationPage<'_> {
     fn arriving(&self) -> Markup {
         let row = self.audit();
         let Some(arriving) = reservations::arriving(row, self.summary) else { return html! {} };
-        let decided = reservations::is_decided(row, self.summary);
+        let decided = self.summary.figures(row).is_decided();
         html! {
             div.notice {
                 strong.verdict { "Arriving: " (number::count(arriving.servers)) " of " (number::counted(row.holding.servers, "server")) }
@@ -181,9 +184,18 @@ impl ReservationPage<'_> {
 
     fn shortfall(&self) -> Markup {
         let Some(short) = &self.explanation.shortfall else { return html! {} };
+        let figures = self.summary.figures(self.audit());
+        let is_short = figures.standing() == Standing::Short;
         html! {
-            div.notice.bad {
-                strong.verdict { (number::rru(short.missing)) " RRU are missing: " (short.reason.as_str().replace('_', " ")) }
+            div class={ "notice " @if is_short { "bad" } @else { "warn" } } {
+                strong.verdict {
+                    @if is_short { (number::rru(figures.missing_now())) " RRU are missing now" }
+                    @else if figures.missing_after_loss() > Rru::ZERO { "All promised capacity is there now; "
+                        (number::rru(figures.missing_after_loss())) " RRU would be missing after one more MSB loss" }
+                    @else { "The promise holds now, and not once all moves are done" }
+                }
+                p { "With all moves done, " (number::rru(short.missing)) " RRU of the guarantee are missing: "
+                    (short.reason.as_str().replace('_', " ")) "." }
                 p { (short.sentence) }
                 @if !short.held_by.is_empty() {
                     p { "Reservations that hold servers of its hardware types:" }
@@ -213,11 +225,16 @@ impl ReservationPage<'_> {
 
     fn tiles(&self) -> Markup {
         let (of, row) = (self.reservation(), self.audit());
-        let holding = &row.holding;
-        let guaranteed = reservations::in_force(row, self.summary);
-        let missing = reservations::missing(row, self.summary);
-        let short = missing > Rru::ZERO;
+        let figures = self.summary.figures(row);
+        let has = self.summary.held.statuses.get(&of.id).cloned().unwrap_or_default();
         let decided = reservations::is_decided(row, self.summary);
+        let largest = has.worst_msb.as_ref().map_or(Rru::ZERO, |(_, rru)| *rru);
+        let requested = self.requested.unwrap_or(figures.promised);
+        let mood = |missing: Rru, bad: Mood| match missing > Rru::ZERO {
+            true if decided => Mood::Warn,
+            true => bad,
+            false => Mood::Good,
+        };
         let rru = |amount: Rru| html! { (number::rru(amount)) };
         if of.kind == ReservationKind::Elastic {
             return html! { dl.tiles {
@@ -227,25 +244,28 @@ impl ReservationPage<'_> {
         }
         html! {
             dl.tiles {
-                (ui::tile(Mood::Plain, "Requested, RRU", &rru(of.capacity),
-                    &html! { @match self.promises.first() { Some(promise) => { "since " (ui::when(promise.promised_at)) }, None => {} } }))
-                (ui::tile(Mood::Plain, "Granted, RRU", &rru(holding.assigned),
-                    &html! { (number::counted(holding.servers, "server"))
-                        @if self.explanation.unavailable_servers > 0 { ", " (number::count(self.explanation.unavailable_servers)) " more unavailable" } }))
-                (ui::tile(if short && decided { Mood::Warn } else if short { Mood::Bad } else { Mood::Good },
-                    "Guaranteed, RRU", &rru(guaranteed),
-                    &html! { @if short && decided { (number::rru(missing)) " missing until servers arrive" }
-                        @else if short { (number::rru(missing)) " missing now" } @else { "the promise is in force" } }))
+                (ui::tile(Mood::Plain, "Promised, RRU", &rru(figures.promised),
+                    &html! { (number::rru(requested)) " requested"
+                        @if let Some(promise) = self.promises.first() { "; since " (ui::when(promise.promised_at)) } }))
+                (ui::tile(mood(figures.missing_now(), Mood::Bad), "Held now, RRU", &rru(figures.held),
+                    &html! { @if figures.missing_now() > Rru::ZERO { (number::rru(figures.missing_now())) " missing now; " }
+                        (number::counted(has.owned.servers, "server"))
+                        @if has.out_of_use.servers > 0 { ", " (number::count(has.out_of_use.servers)) " more out of service" } }))
+                (ui::tile(mood(figures.missing_after_loss(), Mood::Warn), "Guaranteed now, RRU", &rru(figures.guaranteed()),
+                    &html! { @if figures.missing_after_loss() > Rru::ZERO {
+                            (number::rru(figures.missing_after_loss())) @if of.msb_buffer { " missing after one more MSB loss" } @else { " missing" }
+                            @if decided { ", until servers arrive" } }
+                        @else if of.msb_buffer { "all of it, after one more MSB loss" } @else { "all of it, while no MSB is lost" } }))
                 @if let Some(row) = self.certified().filter(|row| row.msb_buffer) {
                     (self.left("Left at once, RRU", row.left_at_once, row.needed_at_once()))
                     (self.left("Left within 30 minutes, RRU", row.left, row.capacity))
                 }
-                (ui::tile(Mood::Plain, "Worst MSB", &html! { @match &holding.largest_msb_id { Some(msb) => (self.reader.msb(msb)), None => (number::NOTHING) } },
-                    &html! { (number::rru(holding.largest_msb)) " RRU, "
-                        (number::percent(holding.largest_msb.to_f64() / holding.assigned.to_f64().max(1e-9))) }))
+                (ui::tile(Mood::Plain, "Largest MSB", &html! { @match &has.worst_msb { Some((msb, _)) => (self.reader.msb(msb)), None => (number::NOTHING) } },
+                    &html! { (number::rru(largest)) " RRU, "
+                        (number::percent(largest.to_f64() / has.owned.rru.to_f64().max(1e-9))) }))
                 @if of.msb_buffer {
-                    (ui::tile(Mood::Plain, "Embedded buffer", &html! { (number::percent(holding.largest_msb.to_f64() / of.capacity.to_f64().max(1e-9))) },
-                        &html! { "of the requested capacity; lower bound "
+                    (ui::tile(Mood::Plain, "Embedded buffer", &html! { (number::percent(largest.to_f64() / of.capacity.to_f64().max(1e-9))) },
+                        &html! { "of the promised capacity; lower bound "
                             (number::percent(row.smallest_buffer.to_f64() / of.capacity.to_f64().max(1e-9))) }))
                 }
             }
@@ -259,7 +279,7 @@ impl ReservationPage<'_> {
             mood,
             title,
             &html! { (number::rru(left)) },
-            &html! { "of " (number::rru(needed)) " needed, after the worst MSB loss" },
+            &html! { "of " (number::rru(needed)) " needed, after one more MSB loss, the worst" },
         )
     }
 

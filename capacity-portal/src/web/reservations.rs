@@ -11,7 +11,7 @@ use axum::response::Html;
 use broker::{REQUESTS_PAGE_MAX, Request, RequestFilter, RequestState};
 use chrono::{DateTime, Utc};
 use control::reservation_status::ServerCount;
-use fleet::audit::{Certified, ReservationAudit};
+use fleet::audit::{ReservationAudit, Standing};
 use fleet::{ReservationKind, Rru};
 use maud::{Markup, html};
 use report::number;
@@ -46,7 +46,7 @@ enum ListFilter {
 impl ListFilter {
     const ALL: [(ListFilter, &'static str, &'static str); 4] = [
         (ListFilter::Guaranteed, "guaranteed", "Guaranteed"),
-        (ListFilter::Short, "short", "Short of promised capacity"),
+        (ListFilter::Short, "short", "Short or at risk"),
         (ListFilter::SharedBuffer, "shared_buffer", "Shared buffers"),
         (ListFilter::Elastic, "elastic", "Elastic"),
     ];
@@ -59,7 +59,7 @@ impl ListFilter {
     fn takes(self, row: &ReservationAudit, summary: &RegionSummary) -> bool {
         match self {
             ListFilter::Guaranteed => row.kind == ReservationKind::Guaranteed,
-            ListFilter::Short => missing(row, summary) > Rru::ZERO,
+            ListFilter::Short => is_broken(row, summary),
             ListFilter::SharedBuffer => row.kind == ReservationKind::SharedBuffer,
             ListFilter::Elastic => row.kind == ReservationKind::Elastic,
         }
@@ -75,7 +75,7 @@ pub(super) async fn show(
     let summary = site.region_summaries.current(&site.region).await?;
     let body = html! {
         div.head { div { h1 { "Reservations" }
-            p.facts { span { "Promised capacity, and the capacity that the worst MSB loss would leave." } } }
+            p.facts { span { "What is promised, what each has now, and what is guaranteed: what it would have after one more MSB loss." } } }
             div.actions { a.button.main href="/request" { "Request capacity" } } }
         (waiting(&site, &reader, None).await?)
         (search(&query))
@@ -159,8 +159,8 @@ fn list(summary: &RegionSummary, query: &ListQuery, reader: &Reader) -> Markup {
                     th scope="col" { "Reservation" } th scope="col" { "Owner" } th scope="col" { "State" }
                     th.n.spare scope="col" { "Priority" } th.n.spare scope="col" { "Servers" }
                     @if !elastic {
-                        th.n scope="col" { "Requested, RRU" } th.n scope="col" { "Guaranteed, RRU" }
-                        th.n.spare scope="col" { "Held, RRU" } th.spare scope="col" { "Worst MSB" }
+                        th.n scope="col" { "Promised, RRU" } th.n scope="col" { "Held now, RRU" }
+                        th.n scope="col" { "Guaranteed now, RRU" } th.spare scope="col" { "Largest MSB" }
                     }
                 } }
                 tbody { @for row in shown { (line(row, summary, elastic, reader)) } }
@@ -170,16 +170,9 @@ fn list(summary: &RegionSummary, query: &ListQuery, reader: &Reader) -> Markup {
     }
 }
 
-/// The RRU in force. For guaranteed reservations the certificate counts the servers they own now; for others the
-/// audit counts the servers they hold.
-pub(super) fn in_force(row: &ReservationAudit, summary: &RegionSummary) -> Rru {
-    let certified = summary.held.certificate.row(&row.reservation_id);
-    certified.map_or(row.holding.guaranteed, Certified::kept)
-}
-
-/// Missing RRU of the promise.
-pub(super) fn missing(row: &ReservationAudit, summary: &RegionSummary) -> Rru {
-    (row.capacity - in_force(row, summary)).or_zero()
+/// Whether the promise does not hold: it is short or at risk.
+fn is_broken(row: &ReservationAudit, summary: &RegionSummary) -> bool {
+    row.kind != ReservationKind::Elastic && summary.figures(row).standing() != Standing::Guaranteed
 }
 
 /// Servers that are arriving; `None` if no server is.
@@ -188,43 +181,49 @@ pub(super) fn arriving(row: &ReservationAudit, summary: &RegionSummary) -> Optio
     Some(standing.arriving).filter(|part| part.servers > 0)
 }
 
-/// Whether the promise is in force once all open moves are done.
+/// Whether the promise does not hold yet, and holds once the servers that are arriving have arrived.
 pub(super) fn is_decided(row: &ReservationAudit, summary: &RegionSummary) -> bool {
-    let standing = summary.held.statuses.get(&row.reservation_id);
-    standing.is_some_and(|of| of.arriving.servers > 0 && of.decided >= row.capacity)
+    is_broken(row, summary) && arriving(row, summary).is_some() && summary.figures(row).is_decided()
 }
 
 /// Label of the state of a reservation.
 pub(super) fn state(row: &ReservationAudit, summary: &RegionSummary) -> Markup {
-    match row.kind {
-        ReservationKind::Elastic => ui::state(Mood::Plain, "borrows"),
-        _ if missing(row, summary) > Rru::ZERO && is_decided(row, summary) => {
-            let arriving = arriving(row, summary).unwrap_or_default().servers;
-            let (arriving, all) = (number::count(arriving), number::count(row.holding.servers));
-            ui::state(Mood::Warn, &format!("arriving {arriving} of {all}"))
+    if row.kind == ReservationKind::Elastic {
+        return ui::state(Mood::Plain, "borrows");
+    }
+    if is_decided(row, summary) {
+        let arriving = arriving(row, summary).unwrap_or_default().servers;
+        return ui::state(Mood::Warn, &format!("{} arriving", number::count(arriving)));
+    }
+    match summary.figures(row).standing() {
+        Standing::Short => ui::state(Mood::Bad, "short"),
+        Standing::AtRisk => ui::state(Mood::Warn, "at risk"),
+        Standing::Guaranteed if row.kind == ReservationKind::Guaranteed && row.msb_buffer => {
+            ui::state(Mood::Good, "guaranteed")
         }
-        _ if missing(row, summary) > Rru::ZERO => ui::state(Mood::Bad, "short"),
-        ReservationKind::Guaranteed if row.msb_buffer => ui::state(Mood::Good, "guaranteed"),
-        _ => ui::state(Mood::Good, "complete"),
+        Standing::Guaranteed => ui::state(Mood::Good, "complete"),
     }
 }
 
 fn line(row: &ReservationAudit, summary: &RegionSummary, elastic: bool, reader: &Reader) -> Markup {
-    let holding = &row.holding;
+    let has = summary.held.statuses.get(&row.reservation_id);
+    let servers = has.map_or(0, |has| has.owned.servers);
     html! {
         tr {
             th scope="row" { a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } }
             td { (row.owner) }
             td { (state(row, summary)) }
             td.n.spare { (row.priority) }
-            td.n.spare { (number::count(holding.servers)) }
+            td.n.spare { (number::count(servers)) }
             @if !elastic {
-                td.n { (number::rru(row.capacity)) }
-                td.n { @if missing(row, summary) > Rru::ZERO && !is_decided(row, summary) { strong.error { (number::rru(in_force(row, summary))) } }
-                    @else { (number::rru(in_force(row, summary))) } }
-                td.n.spare { (number::rru(holding.assigned)) }
-                td.spare { @match &holding.largest_msb_id {
-                    Some(msb) => { (reader.msb(msb)) " " span.dim { (number::rru(holding.largest_msb)) } }
+                @let figures = summary.figures(row);
+                td.n { (number::rru(figures.promised)) }
+                td.n { @if figures.missing_now() > Rru::ZERO { strong.error { (number::rru(figures.held)) } }
+                    @else { (number::rru(figures.held)) } }
+                td.n { @if figures.missing_after_loss() > Rru::ZERO { strong.error { (number::rru(figures.guaranteed())) } }
+                    @else { (number::rru(figures.guaranteed())) } }
+                td.spare { @match has.and_then(|has| has.worst_msb.as_ref()) {
+                    Some((msb, rru)) => { (reader.msb(msb)) " " span.dim { (number::rru(*rru)) } }
                     None => (number::NOTHING),
                 } }
             }

@@ -40,8 +40,8 @@ async fn certificate_follows_every_event() {
     let whole = as_of(&place, A, last_seq(&place).await).await;
     // Eight servers of 1.25: three in msb0, three in msb1, two in msb2.
     let expected = json!({
-        "requested_rru": 4.5, "msb_buffer": true, "owned_rru": 10.0, "holds": true,
-        "missing_rru": 0.0, "worst_msb": "msb0", "left_rru": 6.25, "left_at_once_rru": 6.25,
+        "promised_rru": 4.5, "msb_buffer": true, "owned_rru": 10.0, "holds": true,
+        "missing_now_rru": 0.0, "missing_after_loss_rru": 0.0, "worst_msb": "msb0", "left_rru": 6.25, "left_at_once_rru": 6.25,
         "needed_at_once_rru": 3.5625, "in_maintenance_rru": 0.0, "msbs": [
             { "msb": "msb0", "datacenter": "dc", "rru": 3.75, "in_maintenance_rru": 0.0,
                 "left_rru": 6.25, "left_at_once_rru": 6.25, "holds": true },
@@ -58,21 +58,28 @@ async fn certificate_follows_every_event() {
     let seq = last_seq(&place).await;
     let hit = as_of(&place, A, seq).await;
     assert_eq!((&hit["holds"], &hit["owned_rru"]), (&json!(false), &json!(6.25)), "{hit}");
-    assert_eq!((&hit["left_rru"], &hit["missing_rru"]), (&json!(2.5), &json!(2.0)), "{hit}");
+    assert_eq!(
+        (&hit["left_rru"], &hit["missing_after_loss_rru"]),
+        (&json!(2.5), &json!(2.0)),
+        "{hit}"
+    );
     // Targets count once they are bound: nothing has moved.
     place.publish(16, Some("a")).await;
     let seq = last_seq(&place).await;
     assert_eq!(as_of(&place, A, seq).await["owned_rru"], 6.25);
     let all = as_of(&place, "/ops/v1/certificate", seq).await;
-    assert_eq!((&all["broken"], &all["of"]), (&json!(2), &json!(2)), "{all}");
-    let none = as_of(&place, "/ops/v1/certificate?broken=false", seq).await;
-    assert_eq!((&none["broken"], &none["reservations"]), (&json!(2), &json!([])), "{none}");
-    let one = as_of(&place, "/ops/v1/certificate?owner=a&broken=true", seq).await;
+    assert_eq!((&all["at_risk"], &all["of"]), (&json!(2), &json!(2)), "{all}");
+    let none = as_of(&place, "/ops/v1/certificate?holds=true", seq).await;
+    assert_eq!((&none["at_risk"], &none["reservations"]), (&json!(2), &json!([])), "{none}");
+    let one = as_of(&place, "/ops/v1/certificate?owner=a&holds=false", seq).await;
     assert_eq!(one["reservations"][0]["reservation"], "a", "{one}");
     assert_eq!(one["reservations"].as_array().map(Vec::len), Some(1));
     let metrics = place.send(Method::GET, "/metrics", None, "").await.text().await.expect("text");
     for line in [
-        "ras_guarantee_broken 2",
+        "ras_promises{standing=\"at_risk\"} 2",
+        "ras_promises{standing=\"short\"} 0",
+        "ras_missing_rru{when=\"now\"} 0",
+        "ras_missing_rru{when=\"after_one_more_loss\"} 2.75",
         "ras_reservation_survivors_rru{reservation=\"a\"} 2.5",
         "ras_reservation_promised_rru{reservation=\"a\"} 4.5",
     ] {
@@ -87,7 +94,7 @@ async fn unknown_certificate_is_a_problem() {
     assert_eq!((status.as_u16(), &none["code"]), (404, &json!("unknown_reservation")));
     let (status, _) = place.get("/v1/reservations/b%2Fü/certificate").await;
     assert_eq!(status, 200);
-    let (status, _) = place.get("/ops/v1/certificate?broken=perhaps").await;
+    let (status, _) = place.get("/ops/v1/certificate?holds=perhaps").await;
     assert_eq!(status, 400);
     let drill = async |token, body: Value| {
         answer(place.send(Method::POST, "/ops/v1/drills", token, body.to_string()).await).await
@@ -132,7 +139,7 @@ async fn drill_reports_kept_capacity_and_changes_nothing() {
     let before = all().await;
     let (_, played) = drill("msb0").await;
     let a = of("a", &played);
-    assert_eq!((&a["before_rru"], &a["left_rru"]), (&json!(6.25), &json!(2.5)), "{a}");
+    assert_eq!((&a["owned_rru"], &a["left_rru"]), (&json!(6.25), &json!(2.5)), "{a}");
     assert_eq!((&a["kept"], &a["missing_rru"]), (&json!(false), &json!(2.0)), "{a}");
     assert_eq!(played["all_kept"], false);
     assert_eq!(all().await, before, "nothing has changed");

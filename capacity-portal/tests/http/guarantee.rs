@@ -123,20 +123,23 @@ async fn drill_and_certificate_subtract_maintenance() {
     assert_eq!(drill(&place).await, (48.0, 48.0, false));
     assert_eq!(certificate(&place).await, (48.0, 48.0, false));
     let of_web = place.get("/v1/reservations/web/certificate").await.1;
-    assert_eq!((&of_web["in_maintenance_rru"], &of_web["missing_rru"]), (&8.0.into(), &8.0.into()));
+    assert_eq!(
+        (&of_web["in_maintenance_rru"], &of_web["missing_after_loss_rru"]),
+        (&8.0.into(), &8.0.into())
+    );
     let metrics = place.send(Method::GET, "/metrics", None, "").await.text().await.expect("text");
     for line in [
         "ras_reservation_survivors_rru{reservation=\"web\"} 48",
         "ras_reservation_survivors_at_once_rru{reservation=\"web\"} 48",
         "ras_reservation_promised_at_once_rru{reservation=\"web\"} 54",
         "ras_reservation_maintained_rru{reservation=\"web\"} 8",
-        "ras_guarantee_broken 1",
+        "ras_promises{standing=\"at_risk\"} 1",
     ] {
         assert!(metrics.contains(line), "{line}: {metrics}");
     }
     let (_, overview) = page(&place, "/", Some(ROOT)).await;
     assert!(
-        overview.contains("48 of 54 at once after the worst MSB loss, 48 within 30 minutes"),
+        overview.contains("has 56 of 56 RRU now, after one more loss 48 within 30 minutes and 48 of 54 at once; 8 in maintenance"),
         "{overview}"
     );
 }

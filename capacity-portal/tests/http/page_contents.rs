@@ -127,25 +127,36 @@ async fn pages_show_arriving_servers_of_a_grant() {
     let region = RegionSnapshot::new(parts).expect("a snapshot");
     let place = Place::of(Some(&region), PortalSettings::default()).await;
     let (_, text) = page(&place, "/reservations", None).await;
-    assert!(text.contains(">short<") && !text.contains("arriving"), "{text}");
+    assert!(text.contains(">at risk<") && !text.contains("arriving"), "{text}");
     let (_, text) = page(&place, "/", None).await;
-    assert!(text.contains("The guarantee is broken for 1 reservation"), "{text}");
+    assert!(
+        text.contains("1 reservation would have less than promised after the loss of one MSB"),
+        "{text}"
+    );
+    assert!(
+        text.contains("It has all promised capacity now.")
+            && !text.contains("less than promised now"),
+        "{text}"
+    );
     place.publish(17, Some("a")).await;
-    until(&place, "/reservations", |text| text.contains(">arriving 1 of 9<")).await;
+    until(&place, "/reservations", |text| text.contains(">1 arriving<")).await;
     let (_, text) = page(&place, "/reservations", None).await;
-    assert!(!text.contains(">short<"), "{text}");
+    assert!(!text.contains(">short<") && !text.contains(">at risk<"), "{text}");
     let (_, text) = page(&place, "/", None).await;
-    assert!(text.contains("The guarantee is not in force yet for 1 reservation"), "{text}");
+    assert!(
+        text.contains("are assigned and arriving") && text.contains("; 1 server arriving"),
+        "{text}"
+    );
     // It owns three servers of msb0 and two of msb2, and needs six.
     let (_, text) = page(&place, "/msbs/msb0", None).await;
-    assert!(text.contains("Its loss would break 1 guarantee"), "{text}");
+    assert!(text.contains("Its loss would leave 1 reservation with less than promised."), "{text}");
     let (_, text) = page(&place, "/msbs/msb2", None).await;
     assert!(text.contains("Its loss breaks no guarantee."), "{text}");
     let (_, text) = page(&place, "/reservations/a", None).await;
     for needed in [
         "Arriving: 1 of 9 servers",
         "in force once all servers have arrived",
-        "missing until servers arrive",
+        "missing after one more MSB loss, until servers arrive",
     ] {
         assert!(text.contains(needed), "{needed}: {text}");
     }
@@ -179,8 +190,8 @@ async fn msb_page_ignores_reservations_without_servers_there() {
     let region = RegionSnapshot::new(parts).expect("a snapshot");
     let place = Place::of(Some(&region), PortalSettings::default()).await;
     let (_, overview) = page(&place, "/", None).await;
-    assert!(overview.contains("The guarantee is broken for 1 reservation"), "{overview}");
-    assert!(!overview.contains("1 short"), "it holds no server: {overview}");
+    assert!(overview.contains("1 reservation has less than promised now"), "{overview}");
+    assert!(!overview.contains("1 at risk"), "it holds no server: {overview}");
     let (_, msb) = page(&place, "/msbs/msb0", None).await;
     assert!(
         msb.contains("Its loss breaks no guarantee.") && !msb.contains("/reservations/new"),

@@ -131,12 +131,15 @@ async fn reservation_is_requested_granted_changed_and_removed() {
     let at = "/v1/reservations/new";
     let new = place.until(at, |new| new["arriving"]["servers"] == 2).await;
     assert_eq!(
-        (&new["promised_rru"], &new["state"], &new["granted_rru"]),
+        (&new["promised_rru"], &new["state"], &new["guaranteed_rru"]),
         (&json!(2.5), &json!("granted"), &json!(0.0))
     );
     place.carry_out().await;
     let new = place.until(at, |new| new["owned"]["servers"] == 2).await;
-    assert_eq!((&new["granted_rru"], &new["conditions"][0]["holds"]), (&json!(2.5), &json!(true)));
+    assert_eq!(
+        (&new["guaranteed_rru"], &new["conditions"][0]["holds"]),
+        (&json!(2.5), &json!(true))
+    );
     assert_eq!(new["by_hardware_type"]["type"]["rru"], 2.5);
 
     // Too much: refused with reasons and alternatives; the promise stays.

@@ -31,6 +31,90 @@ use crate::snapshot::RegionSnapshot;
 pub struct Certificate {
     /// Guaranteed reservations, in the snapshot's order.
     pub rows: Vec<Certified>,
+    /// The figures of every reservation, by [`ReservationIx`].
+    pub figures: Vec<Figures>,
+}
+
+/// The figures of a reservation at one instant. Pages, API, command line and metrics show these and no others
+/// under these names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Figures {
+    /// C, the granted capacity; of a shared buffer, its size in servers.
+    pub promised: Rru,
+    /// What it has now: servers that it owns and that are in service. Servers that are arriving do not count.
+    pub held: Rru,
+    /// What it keeps in the worst of the promised cases, not limited to the promise: now and, with an embedded
+    /// buffer, after the loss of any one MSB more.
+    pub kept: Rru,
+    /// `kept` once every open move is done.
+    pub decided: Rru,
+    /// Whether no MSB has more than its replica rule allows.
+    pub replicas_hold: bool,
+}
+
+impl Default for Figures {
+    fn default() -> Figures {
+        let zero = Rru::ZERO;
+        Figures { promised: zero, held: zero, kept: zero, decided: zero, replicas_hold: true }
+    }
+}
+
+impl Figures {
+    /// What of the promise is guaranteed now.
+    pub fn guaranteed(&self) -> Rru {
+        self.kept.min(self.promised)
+    }
+
+    /// What is missing now, while no further MSB is lost.
+    pub fn missing_now(&self) -> Rru {
+        (self.promised - self.held).or_zero()
+    }
+
+    /// What is missing now or would be missing after the worst loss of one MSB more.
+    pub fn missing_after_loss(&self) -> Rru {
+        (self.promised - self.kept).or_zero()
+    }
+
+    /// Whether the open moves, once done, make the promise hold.
+    pub fn is_decided(&self) -> bool {
+        self.decided >= self.promised
+    }
+
+    /// How the promise stands.
+    pub fn standing(&self) -> Standing {
+        if self.missing_now() > Rru::ZERO {
+            Standing::Short
+        } else if self.missing_after_loss() > Rru::ZERO || !self.replicas_hold {
+            Standing::AtRisk
+        } else {
+            Standing::Guaranteed
+        }
+    }
+}
+
+/// How a promise stands at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// It has less than promised now.
+    Short,
+    /// It has everything now; the loss of one MSB more would take part of it.
+    AtRisk,
+    /// It has everything now, and would have it after the loss of any one MSB more.
+    Guaranteed,
+}
+
+impl Standing {
+    /// Every standing, the worst first.
+    pub const ALL: [Standing; 3] = [Standing::Short, Standing::AtRisk, Standing::Guaranteed];
+
+    /// Its word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Standing::Short => "short",
+            Standing::AtRisk => "at_risk",
+            Standing::Guaranteed => "guaranteed",
+        }
+    }
 }
 
 /// What the loss of each MSB would leave of one reservation.
@@ -71,6 +155,8 @@ pub struct Certified {
     pub not_recallable_by_msb: Vec<Rru>,
     /// The most RRU in one MSB by its replica rule; `None`: it has none.
     pub msb_max: Option<Rru>,
+    /// What it keeps in the worst of the promised cases once every open move is done.
+    pub decided: Rru,
 }
 
 impl Certified {
@@ -83,11 +169,11 @@ impl Certified {
     /// What is left at once after the loss of an MSB.
     pub fn at_once_after_loss(&self, msb: MsbIx) -> Rru {
         let lost = self.by_msb[msb.ix()] - self.maintained_by_msb[msb.ix()];
-        self.in_service() - lost
+        self.held() - lost
     }
 
-    /// What it owns and is in service.
-    pub fn in_service(&self) -> Rru {
+    /// What it has now: what it owns and is in service.
+    pub fn held(&self) -> Rru {
         self.owned - self.maintained
     }
 
@@ -114,7 +200,7 @@ impl Certified {
 
     /// Whether what was promised holds.
     pub fn holds(&self) -> bool {
-        self.missing() == Rru::ZERO && self.replicas_hold()
+        self.figures().standing() == Standing::Guaranteed
     }
 
     /// Whether no MSB holds more than its replica rule allows.
@@ -136,15 +222,26 @@ impl Certified {
     /// the quarter of the embedded buffer that may come back later.
     pub fn kept(&self) -> Rru {
         if !self.msb_buffer {
-            return self.in_service();
+            return self.held();
         }
         let at_once = self.left_at_once + Rru(self.embedded_buffer().0 / 4);
-        self.left.min(at_once).min(self.in_service())
+        self.left.min(at_once).min(self.held())
     }
 
     /// What is missing to C in the worst of those cases.
     pub fn missing(&self) -> Rru {
-        (self.capacity - self.kept()).or_zero()
+        self.figures().missing_after_loss()
+    }
+
+    /// Its figures.
+    pub fn figures(&self) -> Figures {
+        Figures {
+            promised: self.capacity,
+            held: self.held(),
+            kept: self.kept(),
+            decided: self.decided,
+            replicas_hold: self.replicas_hold(),
+        }
     }
 }
 
@@ -165,21 +262,75 @@ impl Certificate {
     pub fn broken(&self) -> impl Iterator<Item = &Certified> {
         self.rows.iter().filter(|row| !row.holds())
     }
+
+    /// The guaranteed reservations, counted by how their promises stand, and what is missing.
+    pub fn totals(&self) -> PromiseTotals {
+        let mut totals = PromiseTotals::default();
+        for figures in self.rows.iter().map(Certified::figures) {
+            *match figures.standing() {
+                Standing::Short => &mut totals.short,
+                Standing::AtRisk => &mut totals.at_risk,
+                Standing::Guaranteed => &mut totals.guaranteed,
+            } += 1;
+            totals.missing_now += figures.missing_now();
+            totals.missing_after_loss += figures.missing_after_loss();
+        }
+        totals
+    }
 }
 
-/// Sums what every guaranteed reservation owns, and takes planned maintenance off.
+/// Guaranteed reservations by how their promises stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PromiseTotals {
+    /// Have less than promised now.
+    pub short: usize,
+    /// Have everything now, and would not after one more MSB loss.
+    pub at_risk: usize,
+    /// Have everything now, and would after one more MSB loss.
+    pub guaranteed: usize,
+    /// What is missing now.
+    pub missing_now: Rru,
+    /// What is missing now or would be missing after one more MSB loss; for each reservation its worst loss.
+    pub missing_after_loss: Rru,
+}
+
+/// Sums what every reservation owns, and takes planned maintenance off.
 pub fn certificate(snapshot: &RegionSnapshot) -> Certificate {
     let owners: Vec<Option<ReservationIx>> =
         snapshot.servers.iter().map(|server| server.current).collect();
-    certificate_of(snapshot, &owners, &maintained(snapshot))
+    let holders: Vec<Option<ReservationIx>> =
+        snapshot.servers.iter().map(|server| server.holder()).collect();
+    let out = maintained(snapshot);
+    let mut rows = certified(snapshot, &owners, &out);
+    for (row, then) in rows.iter_mut().zip(certified(snapshot, &holders, &out)) {
+        row.decided = then.kept();
+    }
+    let figures = rows.iter().map(Certified::figures).collect();
+    rows.retain(|row| is_guaranteed(snapshot, row));
+    Certificate { rows, figures }
 }
 
-/// The certificate for these owners (one per server) and this maintenance.
-pub(super) fn certificate_of(
+/// The rows of guaranteed reservations for these owners (one per server) and this maintenance.
+pub(super) fn certified_rows(
     snapshot: &RegionSnapshot,
     owners: &[Option<ReservationIx>],
     out: &[Maintained],
-) -> Certificate {
+) -> Vec<Certified> {
+    let mut rows = certified(snapshot, owners, out);
+    rows.retain(|row| is_guaranteed(snapshot, row));
+    rows
+}
+
+fn is_guaranteed(snapshot: &RegionSnapshot, row: &Certified) -> bool {
+    snapshot.reservations[row.reservation.ix()].kind == ReservationKind::Guaranteed
+}
+
+/// A row for every reservation, by [`ReservationIx`].
+fn certified(
+    snapshot: &RegionSnapshot,
+    owners: &[Option<ReservationIx>],
+    out: &[Maintained],
+) -> Vec<Certified> {
     let owned_where = |wanted: &dyn Fn(Maintained) -> bool| {
         let servers = owners.iter().zip(out);
         let owners: Vec<Option<ReservationIx>> =
@@ -190,8 +341,7 @@ pub(super) fn certificate_of(
     let maintained = owned_where(&|state| state > Maintained::InService);
     let stays = owned_where(&|state| state == Maintained::Stays);
     let reservations = snapshot.reservations.iter().enumerate();
-    let guaranteed = reservations.filter(|(_, of)| of.kind == ReservationKind::Guaranteed);
-    let rows = guaranteed.map(|(position, of)| {
+    let rows = reservations.map(|(position, of)| {
         let ix = ReservationIx::new(position);
         let holding = owned.holding(snapshot, ix);
         let sum = |amounts: &[Rru]| amounts.iter().copied().sum();
@@ -200,7 +350,7 @@ pub(super) fn certificate_of(
             reservation_id: of.id.clone(),
             owner: of.owner.clone(),
             priority: of.priority,
-            msb_buffer: of.msb_buffer,
+            msb_buffer: of.msb_buffer && of.kind == ReservationKind::Guaranteed,
             capacity: of.capacity,
             owned: holding.assigned,
             servers: holding.servers,
@@ -213,6 +363,7 @@ pub(super) fn certificate_of(
             maintained_by_msb: maintained.by_msb(ix).to_vec(),
             not_recallable_by_msb: stays.by_msb(ix).to_vec(),
             msb_max: of.msb_max(),
+            decided: Rru::ZERO,
         };
         // The loss of an MSB in which it owns nothing never leaves less than another.
         let msbs = || (0..row.by_msb.len()).map(MsbIx::new);
@@ -222,7 +373,8 @@ pub(super) fn certificate_of(
         let left_at_once = msbs().map(|msb| row.at_once_after_loss(msb)).min().unwrap_or_default();
         row.left = worst.map_or(row.owned, |msb| row.after_loss(msb));
         (row.worst, row.left_at_once) = (worst, left_at_once);
+        row.decided = row.kept();
         row
     });
-    Certificate { rows: rows.collect() }
+    rows.collect()
 }

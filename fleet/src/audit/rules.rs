@@ -1,6 +1,6 @@
 //! The checks that find violations.
 
-use super::certificate::certificate_of;
+use super::certificate::certified_rows;
 use super::holdings::Holdings;
 use super::maintained::Maintained;
 use super::report::ReservationAudit;
@@ -106,9 +106,9 @@ fn kept_ahead(snapshot: &RegionSnapshot, targets: &Targets) -> Vec<(ReservationI
     if out.iter().all(|state| *state == Maintained::InService) {
         return Vec::new();
     }
-    let today = certificate_of(snapshot, Targets::unchanged(snapshot).holders(), &out);
-    let after = certificate_of(snapshot, targets.holders(), &out);
-    let both = today.rows.iter().zip(&after.rows);
+    let today = certified_rows(snapshot, Targets::unchanged(snapshot).holders(), &out);
+    let after = certified_rows(snapshot, targets.holders(), &out);
+    let both = today.iter().zip(&after);
     let worse = both.filter(|(was, is)| is.missing() > was.missing());
     worse.map(|(was, is)| (is.reservation, was.kept(), is.kept())).collect()
 }

@@ -359,8 +359,8 @@ mod tests {
     #[test]
     fn answer_without_a_member_is_an_error_with_route_and_member() {
         let kept = json!({
-            "reservation": "web", "owner": "shop", "priority": 0, "requested_rru": 1.0,
-            "msb_buffer": true, "before_rru": 1.0, "in_maintenance_rru": 0.0,
+            "reservation": "web", "owner": "shop", "priority": 0, "promised_rru": 1.0, "held_rru": 1.0,
+            "msb_buffer": true, "owned_rru": 1.0, "in_maintenance_rru": 0.0,
             "needed_at_once_rru": 1.0, "left_at_once_rru": 1.0, "left_rru": 1.0,
             "missing_rru": 0.0, "quorum_rru": null, "kept": true,
         });

@@ -108,6 +108,10 @@ fn contract_limits_solves_and_dates_plan_arrival() {
     let text = place.ras("plan --request web.yaml").stdout();
     assert!(text.contains("arrives by ") && text.contains("24 of 24 servers"), "{text}");
     assert!(text.contains("limit: churn contract of feed"), "{text}");
+    assert!(
+        text.contains("24 servers move in all: 24 to web"),
+        "they are those that arrive: {text}"
+    );
 
     // All are in use by `feed` now, surplus or not: the plan says so, and can be applied.
     let cost = &answer["changes"][0]["answer"]["cost"];

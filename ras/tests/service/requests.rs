@@ -36,7 +36,7 @@ fn kept(up: &Running, name: &str, rru: f64) -> Value {
     let mut found = Value::Null;
     until_true("its servers arrive", Instant::now() + 2 * PATIENCE, || {
         found = look(up, &path);
-        found["granted_rru"] == rru && found["arriving"]["servers"] == 0
+        found["guaranteed_rru"] == rru && found["arriving"]["servers"] == 0
     });
     found
 }

@@ -37,7 +37,7 @@ fn rollout_pauses_and_resumes_from_the_command_line() {
     let rollout = || place.json("get reservation front")["rollout"].clone();
     // More than it asks for: an embedded buffer comes, too.
     until_true("its servers are there", Instant::now() + PATIENCE, || {
-        let there = place.json("get reservation front")["granted_rru"].as_f64();
+        let there = place.json("get reservation front")["guaranteed_rru"].as_f64();
         let moves = place.json("ops moves")["moves"].to_string();
         there >= Some(4.0) && !moves.contains("\"front\"")
     });

@@ -43,7 +43,7 @@ pub(super) fn emergency(of: &Emergency) -> String {
 impl Stored {
     /// `show`: what each guaranteed reservation has and is promised.
     pub(super) async fn show(&self, now: &RegionSnapshot) -> Result<String, String> {
-        let statuses = statuses(now);
+        let statuses = statuses(now, &fleet::audit::certificate(now));
         let guaranteed = |row: &&fleet::Reservation| row.kind == ReservationKind::Guaranteed;
         let rows = now.reservations.iter().filter(guaranteed).map(|row| {
             let status = statuses.get(&row.id);
@@ -59,7 +59,7 @@ impl Stored {
                     text.push_str(&format!(", {} {word}", part.servers));
                 }
             }
-            let (guaranteed, state) = (status.guaranteed, state.as_str());
+            let (guaranteed, state) = (status.figures.guaranteed(), state.as_str());
             format!("{text}; guaranteed {guaranteed} of {}, {state}\n", row.capacity)
         });
         Ok(rows.collect())

@@ -19,27 +19,32 @@ const RESERVATIONS: ListKind =
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct CertificateQuery {
-    /// true: only broken promises; false: only those that hold; absent: all.
-    broken: Option<bool>,
+    /// true: only promises that hold; false: only those that do not (short or at risk); absent: all.
+    holds: Option<bool>,
     /// Only reservations of this owner.
     owner: Option<String>,
 }
 
 fn survives(held: &CachedRegion, row: &Certified) -> ReservationSurvives {
+    let figures = row.figures();
     ReservationSurvives {
         reservation: row.reservation_id.to_string(),
         owner: row.owner.to_string(),
         priority: row.priority,
-        requested_rru: row.capacity.to_f64(),
+        promised_rru: row.capacity.to_f64(),
         msb_buffer: row.msb_buffer,
         owned_rru: row.owned.to_f64(),
         in_maintenance_rru: row.maintained.to_f64(),
+        held_rru: figures.held.to_f64(),
+        guaranteed_rru: figures.guaranteed().to_f64(),
+        missing_now_rru: figures.missing_now().to_f64(),
+        standing: figures.standing().as_str().to_owned(),
         worst_msb: row.worst.map(|msb| held.snapshot.msbs[msb.ix()].id.to_string()),
         left_rru: row.left.to_f64(),
         left_at_once_rru: row.left_at_once.to_f64(),
         needed_at_once_rru: row.needed_at_once().to_f64(),
         holds: row.holds(),
-        missing_rru: row.missing().to_f64(),
+        missing_after_loss_rru: figures.missing_after_loss().to_f64(),
     }
 }
 
@@ -58,15 +63,19 @@ pub(super) async fn list(
     let held = site.cached_region().await?;
     let rows = &held.certificate.rows;
     let wanted = |row: &&Certified| {
-        filters.broken.is_none_or(|broken| broken != row.holds())
+        filters.holds.is_none_or(|holds| holds == row.holds())
             && filters.owner.as_deref().is_none_or(|owner| *row.owner == *owner)
     };
     let listed = rows.iter().filter(wanted).map(|row| survives(&held, row));
+    let totals = held.certificate.totals();
     let page = list.page_of(RESERVATIONS, &filters, listed)?;
     Ok(page.response(&RegionCertificate {
         taken_at: held.snapshot.taken_at,
         seq: held.seq.0,
-        broken: held.certificate.broken().count(),
+        short: totals.short,
+        at_risk: totals.at_risk,
+        missing_now_rru: totals.missing_now.to_f64(),
+        missing_after_loss_rru: totals.missing_after_loss.to_f64(),
         of: rows.len(),
         reservations: Vec::new(),
         next_page_token: None,

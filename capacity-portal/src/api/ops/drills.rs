@@ -3,6 +3,7 @@
 use crate::http::auth::{Caller, Role};
 use crate::http::timeout::REGION_WITHIN;
 use crate::http::{Problem, Site, body};
+use crate::region_summary::LostServers;
 use crate::rehearsal::{Rehearse, Rehearsed};
 use api_types::drills::{Drill, DrillBody, GivesWay, Kept, MoverDecisions, Recalled, StandView};
 use axum::Json;
@@ -59,9 +60,10 @@ fn kept(row: &Certified, lost: MsbIx) -> Kept {
         reservation: row.reservation_id.to_string(),
         owner: row.owner.to_string(),
         priority: row.priority,
-        requested_rru: row.capacity.to_f64(),
+        promised_rru: row.capacity.to_f64(),
+        held_rru: row.held().to_f64(),
         msb_buffer: row.msb_buffer,
-        before_rru: row.owned.to_f64(),
+        owned_rru: row.owned.to_f64(),
         in_maintenance_rru: row.maintained.to_f64(),
         needed_at_once_rru: row.needed_at_once().to_f64(),
         left_at_once_rru: row.at_once_after_loss(lost).to_f64(),
@@ -74,13 +76,7 @@ fn kept(row: &Certified, lost: MsbIx) -> Kept {
 
 fn drill(held: &CachedRegion, lost: MsbIx, rehearsal: Option<&Arc<dyn Rehearse>>) -> Drill {
     let region = &held.snapshot;
-    let servers = region.servers.iter();
-    let gone = servers.filter(|server| server.available && region.msb_of(server) == lost);
-    let (mut servers_lost, mut servers_lost_in_use) = (0, 0);
-    for server in gone {
-        servers_lost += 1;
-        servers_lost_in_use += usize::from(server.in_use);
-    }
+    let gone = LostServers::of(region, lost);
     let mut rows: Vec<&Certified> = held.certificate.rows.iter().collect();
     rows.sort_by_key(|row| (row.priority, &row.reservation_id));
     let reservations: Vec<Kept> = rows.into_iter().map(|row| kept(row, lost)).collect();
@@ -89,8 +85,8 @@ fn drill(held: &CachedRegion, lost: MsbIx, rehearsal: Option<&Arc<dyn Rehearse>>
         taken_at: region.taken_at,
         seq: held.seq.0,
         version: held.version.0,
-        servers_lost,
-        servers_lost_in_use,
+        servers_lost: gone.servers,
+        servers_lost_in_use: gone.in_use,
         all_kept: reservations.iter().all(|row| row.kept),
         reservations,
         mover: rehearsal.map(|of| decisions(of.loss(region, lost))),

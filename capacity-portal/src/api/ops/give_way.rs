@@ -28,7 +28,7 @@ fn standing(of: Stand) -> GiveWayStanding {
     GiveWayStanding {
         reservation: of.reservation.to_string(),
         priority: of.priority,
-        capacity_rru: of.capacity.to_f64(),
+        promised_rru: of.capacity.to_f64(),
         before_rru: of.before.to_f64(),
         after_rru: of.after.to_f64(),
     }

@@ -47,16 +47,21 @@ pub(super) async fn find(
         let detail = format!("there is no guaranteed reservation {name:?}");
         Problem::new(StatusCode::NOT_FOUND, "unknown_reservation", detail)
     })?;
+    let figures = row.figures();
     Ok(Json(ReservationCertificate {
         reservation: row.reservation_id.to_string(),
         taken_at: held.snapshot.taken_at,
         seq: held.seq.0,
-        requested_rru: row.capacity.to_f64(),
+        promised_rru: row.capacity.to_f64(),
         msb_buffer: row.msb_buffer,
         owned_rru: row.owned.to_f64(),
         in_maintenance_rru: row.maintained.to_f64(),
+        held_rru: figures.held.to_f64(),
+        guaranteed_rru: figures.guaranteed().to_f64(),
+        missing_now_rru: figures.missing_now().to_f64(),
+        standing: figures.standing().as_str().to_owned(),
         holds: row.holds(),
-        missing_rru: row.missing().to_f64(),
+        missing_after_loss_rru: figures.missing_after_loss().to_f64(),
         worst_msb: row.worst.map(|msb| held.snapshot.msbs[msb.ix()].id.to_string()),
         left_rru: row.left.to_f64(),
         left_at_once_rru: row.left_at_once.to_f64(),

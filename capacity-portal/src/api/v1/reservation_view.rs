@@ -5,6 +5,7 @@ use crate::http::schema;
 use api_types::reservations::{Condition, ContractTerms, Reservation, ReservationPart};
 use broker::{RequestState, ReservationSummary, State as _};
 use control::reservation_status::{CountsBy, ReservationStatus, ServerCount, state_of};
+use fleet::audit::{Figures, Standing};
 use fleet::{ReservationKind, Rru};
 use std::collections::BTreeMap;
 
@@ -34,6 +35,7 @@ pub(super) fn view(card: ReservationSummary, status: Option<&ReservationStatus>)
     let has = status.unwrap_or(&none);
     let worst = has.worst_msb.as_ref();
     let in_worst = worst.map_or(Rru::ZERO, |(_, rru)| *rru);
+    let figures = figures(&card, has);
     let requested = card.in_force.and_then(|of| of.asked).unwrap_or(card.capacity);
     let contract = card.contract.as_ref().map(|of| ContractTerms {
         in_use_percent: f64::from(of.in_use_micro) / 10_000.0,
@@ -50,8 +52,11 @@ pub(super) fn view(card: ReservationSummary, status: Option<&ReservationStatus>)
         state: state.as_str().to_owned(),
         requested_rru: requested.to_f64(),
         promised_rru: card.capacity.to_f64(),
-        granted_rru: has.guaranteed.min(card.capacity).to_f64(),
-        left_after_worst_msb_rru: (has.owned.rru - in_worst).to_f64(),
+        held_rru: figures.held.to_f64(),
+        guaranteed_rru: figures.guaranteed().to_f64(),
+        missing_now_rru: figures.missing_now().to_f64(),
+        missing_after_loss_rru: figures.missing_after_loss().to_f64(),
+        standing: figures.standing().as_str().to_owned(),
         worst_msb: worst.map(|(msb, _)| msb.to_string()),
         embedded_buffer_rru: card.msb_buffer.then(|| in_worst.to_f64()),
         owned: part(has.owned),
@@ -84,13 +89,22 @@ pub(super) fn view(card: ReservationSummary, status: Option<&ReservationStatus>)
     }
 }
 
+/// Its figures. The promise is that of the card, which may be newer than the region.
+fn figures(card: &ReservationSummary, has: &ReservationStatus) -> Figures {
+    Figures { promised: card.capacity, ..has.figures }
+}
+
 fn conditions(card: &ReservationSummary, has: &ReservationStatus) -> Vec<Condition> {
-    let promised = card.capacity;
+    let figures = figures(card, has);
+    let (promised, held) = (figures.promised, figures.held);
     let counted = |part: ServerCount| format!("{} servers, {} RRU", part.servers, part.rru);
     let mut all = vec![Condition {
         condition: "promise_kept".to_owned(),
-        holds: has.guaranteed >= promised,
-        detail: format!("{} of {promised} RRU are guaranteed now", has.guaranteed.min(promised)),
+        holds: figures.standing() == Standing::Guaranteed,
+        detail: format!(
+            "{} of {promised} RRU are guaranteed now; it has {held} RRU now",
+            figures.guaranteed()
+        ),
     }];
     for (condition, part) in [
         ("servers_arriving", has.arriving),

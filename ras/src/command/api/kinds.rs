@@ -218,12 +218,18 @@ pub(super) fn said(answer: &Value) -> Option<String> {
 /// The capacity left to a reservation after the loss of each MSB, worst first.
 pub(super) fn certificate(of: ReservationCertificate) -> String {
     const ROWS_MAX: usize = 12;
+    let figure = |of: f64| amount(Rru::from_f64(of).unwrap_or_default());
+    let (promised, held) = (figure(of.promised_rru), figure(of.held_rru));
+    let (guaranteed, standing) = (figure(of.guaranteed_rru), of.standing.replace('_', " "));
     let mut rows = of.msbs;
     rows.sort_by(|one, other| one.left_rru.total_cmp(&other.left_rru));
     let hidden = rows.len().saturating_sub(ROWS_MAX);
     rows.truncate(ROWS_MAX);
     let more = if hidden == 0 { String::new() } else { format!("\n… {hidden} more keep more") };
-    format!("{}{more}", rows::table(MsbLeft::COLUMNS, &rows))
+    let table = rows::table(MsbLeft::COLUMNS, &rows);
+    format!(
+        "{standing}: {promised} RRU promised, {held} held now, {guaranteed} guaranteed now\n\n{table}{more}"
+    )
 }
 
 /// The effect of a loss: the reservations that would be short, or how many keep their guarantee.
@@ -233,9 +239,16 @@ pub(super) fn drill(of: Drill) -> String {
         "if {msb} were lost now, {servers_lost} servers would be, {servers_lost_in_use} of them in use"
     );
     let all = reservations.len();
+    let uncovered = reservations.iter().filter(|of| of.kept && of.missing_rru > 0.0).count();
     let short: Vec<Kept> = reservations.into_iter().filter(|of| !of.kept).collect();
     if short.is_empty() {
-        return format!("{first}; each of {all} reservations would keep its guarantee");
+        let kept = format!("{first}; each of {all} reservations would keep what is guaranteed");
+        return match uncovered {
+            0 => kept,
+            _ => format!(
+                "{kept}; {uncovered} without an embedded buffer would have less than promised"
+            ),
+        };
     }
     let table = rows::table(Kept::COLUMNS, &short);
     format!("{first}; {} of {all} would be short:\n\n{table}", short.len())

@@ -72,7 +72,7 @@ fn give_way(server: Server, why: Option<&str>, anyway: bool, context: &Context) 
     })?;
     let of: GiveWay = answer.read()?;
     context.answer(|| text(&of), &answer.body)?;
-    let whole = of.reservations.iter().all(|of| of.after_rru >= of.capacity_rru);
+    let whole = of.reservations.iter().all(|of| of.after_rru >= of.promised_rru);
     Ok(Verdict::fine_if(whole))
 }
 
@@ -80,11 +80,11 @@ fn text(of: &GiveWay) -> String {
     if of.reservations.is_empty() {
         return "no reservation is short".to_owned();
     }
-    let header = ["reservation", "priority", "asked", "works", "after", "still short"];
+    let header = ["reservation", "priority", "promised", "now", "after", "still short"];
     let mut table = Table::new(&header, 1..6);
     let rru = |of: f64| Rru::from_f64(of).unwrap_or_default();
     for of in &of.reservations {
-        let (capacity, after) = (rru(of.capacity_rru), rru(of.after_rru));
+        let (capacity, after) = (rru(of.promised_rru), rru(of.after_rru));
         let short = capacity - after;
         table.add_row([
             of.reservation.clone(),
