@@ -21,7 +21,7 @@ Examples:
   ras request resize web --rru 1500
   ras request create web -f web.yaml        # `ras plan --help` describes the file
   ras request delete web
-  ras request cancel 0198a2c4-...           # a request that is not answered yet";
+  ras request cancel ID           # a request that is not answered yet";
 
 /// `ras request`
 #[derive(Debug, Args)]

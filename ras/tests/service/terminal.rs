@@ -22,7 +22,9 @@ impl Terminal {
     /// Begins; afterwards the terminal says how it was left.
     fn of(place: &Place, line: &str) -> Terminal {
         let ras = env!("CARGO_BIN_EXE_ras");
-        let line = format!("stty cols 100 rows 30; {ras} {line}; code=$?; stty -a; exit $code");
+        let line = format!(
+            "trap : INT; stty cols 100 rows 30; {ras} {line}; code=$?; stty -a; exit $code"
+        );
         let mut script = place.program("script");
         script.args(["--quiet", "--return", "--flush", "--command", &line, "/dev/null"]);
         script.env("SHELL", "/bin/sh").env("TERM", "xterm").env_remove("NO_COLOR");
@@ -118,7 +120,10 @@ fn changes_are_previewed_confirmed_and_awaited() {
     let mut asked = Terminal::of(&place, "apply --request web.yaml");
     asked.answer("apply it? [y/N] ", "y\r");
     let (code, said) = asked.ended();
-    assert!(code == Some(0) && said.contains("granted; `ras ops moves`"), "{code:?} {said}");
+    assert!(
+        code == Some(0) && said.contains("granted; `ras list reservations`"),
+        "{code:?} {said}"
+    );
     let web = place.json("get reservation web");
     assert_eq!((&web["promised_rru"], &web["labels"]["tier"]), (&4.0.into(), &"front".into()));
     assert_eq!(web["churn_contract"]["in_use_percent"], 2.0, "{web}");
@@ -128,12 +133,44 @@ fn changes_are_previewed_confirmed_and_awaited() {
     assert!(code == Some(0) && said.contains("web is granted: 5 RRU"), "{code:?} {said}");
     let line = said.find("request for web: submitted").expect("it waits");
     assert!(said[line..].contains("\u{1b}[2K"), "it is taken away again: {said:?}");
+    // Without waiting the document is the same, and the server decides later.
+    let submitted = place.json("request resize web --rru 5 --dry-run");
+    assert_eq!(submitted["valid"], true);
+    let submitted = place.json("request resize web --rru 5.5 --no-wait");
+    assert!(submitted["state"].is_string() && submitted["asked"].is_object(), "{submitted}");
+    let id = submitted["request"].as_str().expect("an id").to_owned();
+    until_true("it is decided", Instant::now() + PATIENCE, || {
+        place.json(&format!("get request {id}"))["state"] == "granted"
+    });
     let plain = place.ras("request resize web --rru 6 --wait").code(0);
     assert!(plain.stderr().contains("request for web: submitted\n"), "{}", plain.stderr());
     assert!(!plain.stderr().contains('\u{1b}') && !plain.stdout().contains("submitted"));
     let mut gone = Terminal::of(&place, "request delete web");
     gone.answer("delete web (6 RRU guaranteed", "y\r");
     assert_eq!(gone.ended().0, Some(0));
+    up.stop();
+}
+
+#[test]
+fn ctrl_c_says_what_goes_on_and_how_to_cancel_it() {
+    let place = Place::new();
+    // Nothing decides it: the wait does not end.
+    let up = server(&place, "--no-worker");
+    place.ras(&format!("login --server {} --token-file shop.token", url(&up))).code(0);
+    let values: String = types(&place).iter().map(|ty| format!(" --value {ty}=1.0")).collect();
+    let start = "--start 2126-01-01T00:00:00Z --wait";
+    let line = format!("request create web --owner shop --rru 4{values} {start}");
+    let mut waits = Terminal::of(&place, &line);
+    waits.answer("request for web: submitted", "\u{3}");
+    let (code, said) = waits.ended();
+    assert_eq!(code, Some(130), "{said}");
+    let (_, hint) = said.split_once("the request for web goes on: ").expect("it says so");
+    let commands: Vec<&str> = hint.split('`').skip(1).step_by(2).collect();
+    let [follow, cancel] = commands[..] else { panic!("two commands: {said}") };
+    let follow = follow.trim_start_matches("ras ");
+    assert_eq!(place.json(follow)["state"], "submitted", "{said}");
+    place.ras(cancel.trim_start_matches("ras ")).code(0);
+    assert_eq!(place.json(follow)["state"], "cancelled");
     up.stop();
 }
 
@@ -192,7 +229,7 @@ fn busy_server_is_retried_after_its_delay() {
         assert!(String::from_utf8_lossy(&output.stdout).contains("snapshot_loaded"));
         // What it says, word for word, and no sooner.
         again += error
-            .matches("too many requests per second (too_many_requests); retrying in 1s")
+            .matches("too many requests per second (too_many_requests); retrying for up to 90 s")
             .count();
     }
     assert!(again >= 1, "four at once, and one a second is answered");
