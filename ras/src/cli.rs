@@ -89,7 +89,7 @@ they do its work:
 
 Example, capacity from a server:
   ras login --server https://ras.example
-  ras request create web --owner shop --rru 1200 --value C1=1.0 --value C2=1.6
+  ras request create web --owner shop --servers 40 --hardware-types C1-S1,C2-S1
   ras get reservation web
   ras apply --request reservations/*.yaml";
 

@@ -174,6 +174,45 @@ fn ctrl_c_says_what_goes_on_and_how_to_cancel_it() {
     up.stop();
 }
 
+#[test]
+fn new_store_begins_with_its_pages_a_token_and_what_to_type() {
+    let place = Place::new();
+    place.region("region");
+    let mut up = Terminal::of(
+        &place,
+        "up region --data data --listen 127.0.0.1:0 --schedule never --agent simulated",
+    );
+    up.answer("ready;", "");
+    let said = up.seen().replace('\r', "");
+    let (url, _) = said.split_once("/\n").expect("the first line has an address");
+    let url = url.strip_prefix("A new region. Its pages: ").expect("the pages come first");
+    let (_, rest) = said.split_once("only once:\n").expect("a token");
+    let token = rest.lines().next().expect("a token").trim();
+    let mut me = place.command(&format!("list tokens --server {url} --output json"));
+    let me = me.env("RAS_TOKEN", token).output().expect("it starts");
+    let me = String::from_utf8_lossy(&me.stdout).into_owned();
+    assert!(me.contains("\"first\"") && me.contains("\"admin\""), "{me}");
+    // What it says to type next works, word for word.
+    let (_, next) = said.split_once("Next, in another terminal").expect("what to type");
+    let next: Vec<&str> =
+        next.lines().skip(1).map_while(|line| line.strip_prefix("  ras ")).collect();
+    assert_eq!(next.len(), 3, "{said}");
+    for line in next {
+        place.ras(line).code(0);
+    }
+    up.answer("ready;", "\u{3}");
+    assert_eq!(up.ended().0, Some(0));
+    // Only once, and never into a log.
+    let again = place.start("up --data data --listen 127.0.0.1:0 --schedule never --no-worker");
+    assert!(again.said.starts_with("pages ") && !again.said.contains("token"), "{}", again.said);
+    again.stop();
+    let other =
+        place.start("up region --data other --listen 127.0.0.1:0 --schedule never --no-worker");
+    assert!(!other.said.contains("only once"), "{}", other.said);
+    assert!(other.said.contains("ras token create --name first"), "{}", other.said);
+    other.stop();
+}
+
 fn certificate(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "../capacity-portal/tests/http/tls", name].iter().collect()
 }
