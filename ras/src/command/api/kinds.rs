@@ -219,6 +219,9 @@ pub(super) fn said(answer: &Value) -> Option<String> {
 pub(super) fn certificate(of: ReservationCertificate) -> String {
     const ROWS_MAX: usize = 12;
     let mut rows = of.msbs;
+    if rows.is_empty() {
+        return "it owns no server in service".to_owned();
+    }
     rows.sort_by(|one, other| one.left_rru.total_cmp(&other.left_rru));
     let hidden = rows.len().saturating_sub(ROWS_MAX);
     rows.truncate(ROWS_MAX);
