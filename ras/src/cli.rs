@@ -2,6 +2,7 @@
 //! is implemented in [`crate::command`].
 
 mod apply;
+mod config;
 mod contract;
 mod files;
 mod groups;
@@ -21,6 +22,7 @@ mod store;
 mod token;
 
 pub use apply::{Apply, Explain, ExplainResult, Next};
+pub use config::ConfigAction;
 pub use contract::{ContractAction, ContractOf, SetContract};
 pub use files::{Audit, Demo, Generate, Inspect, Report, Solve, State};
 pub use groups::{OpsCommand, RegionCommand, ResultCommand, SnapshotCommand, new_name};
@@ -55,6 +57,7 @@ pub use token::{CreateToken, FirstToken, ListTokens, RevokeToken, Token, TokenAc
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use std::path::PathBuf;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -89,7 +92,7 @@ they do its work:
 
 Example, capacity from a server:
   ras login --server https://ras.example
-  ras request create web --owner shop --rru 1200 --value C1=1.0 --value C2=1.6
+  ras request create web --owner shop --servers 40 --hardware-types C1-S1,C2-S1
   ras get reservation web
   ras apply --request reservations/*.yaml";
 
@@ -209,8 +212,19 @@ pub enum Command {
         /// The shell
         shell: Shell,
     },
-    /// Print the manual page
-    Man,
+    /// Check and show settings files (ras.toml)
+    #[command(subcommand)]
+    Config(ConfigAction),
+    /// Print the manual page, or write one for each command
+    #[command(after_help = "\
+Examples:
+  ras man | man -l -
+  ras man --out /usr/local/share/man/man1")]
+    Man {
+        /// Write a page for each command to this folder
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
     /// Run HiGHS on a problem from standard input: `ras solve` starts this itself
     #[command(name = crate::highs_process::WORKER_COMMAND, hide = true)]
     HighsWorker {

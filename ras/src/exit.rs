@@ -10,6 +10,9 @@ const EXIT_STALE: u8 = 3;
 /// The audit rejected the result of a solve. A parent process reads it from the exit code.
 pub(crate) const EXIT_AUDIT_FAILED: u8 = 4;
 
+/// Ctrl-C ended it, as a shell reports it.
+pub(crate) const EXIT_INTERRUPTED: u8 = 130;
+
 /// The outcome of a subcommand that did its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {

@@ -120,6 +120,9 @@ pub fn conclude(context: &Context, work: impl FnOnce() -> anyhow::Result<Verdict
         Err(error) => {
             // The whole chain: the libraries never repeat a cause in their messages.
             terminal::tell(&format!("{error:#}"));
+            if error.is::<client::operation::GoesOn>() {
+                return ExitCode::from(exit::EXIT_INTERRUPTED);
+            }
             if error.is::<solve::AuditFailed>() {
                 return ExitCode::from(exit::EXIT_AUDIT_FAILED);
             }

@@ -288,13 +288,22 @@ pub fn file(path: Option<&Path>) -> Result<SettingsFile> {
 /// As [`file()`].
 pub fn of_solving(path: Option<&Path>) -> Result<toml::Table> {
     let Some(path) = path else { return Ok(toml::Table::new()) };
-    let mut table: toml::Table = toml::from_str(&text(path)?)
-        .map_err(|error| anyhow!("settings file {}: {}", path.display(), error))?;
+    let mut table = table(path)?;
     table.remove("store");
     table.remove("service");
     table.remove("mover");
     table.remove("portal");
     Ok(table)
+}
+
+/// The settings file as it is written.
+///
+/// # Errors
+/// As [`file()`].
+pub fn table(path: &Path) -> Result<toml::Table> {
+    toml::from_str(&text(path)?).map_err(|error| {
+        anyhow!("settings file {}: {}", path.display(), error.to_string().trim_end())
+    })
 }
 
 fn read(path: &Path) -> Result<SettingsFile> {

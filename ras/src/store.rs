@@ -228,7 +228,8 @@ async fn open_patiently(address: &Address, need: Need) -> Result<Broker, OpenErr
 }
 
 /// The URL without its password.
-fn without_password(url: &str) -> String {
+/// The URL without its password.
+pub fn without_password(url: &str) -> String {
     let hidden = || {
         let (scheme, rest) = url.split_once("://")?;
         let end = rest.find(['/', '?']).unwrap_or(rest.len());

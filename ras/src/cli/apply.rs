@@ -41,7 +41,7 @@ requests can be kept in a git repository: requests already granted change nothin
 out of date is refused (exit code 3), and an updated plan is shown.
 
 Examples:
-  ras apply --plan 0198a2c4-...
+  ras apply --plan ID
   ras apply --request reservations/*.yaml --yes";
 
 /// `ras apply`

@@ -28,8 +28,8 @@ Examples:
   ras ops maintenance plan --msb msb4 --from 2026-03-01T22:00:00Z --for 4h \\
       --recall-minutes 20 --why \"power feed B\"
   ras ops maintenance list
-  ras ops maintenance end 0198a2c4-...        # work is done early
-  ras ops maintenance cancel 0198a2c4-...     # a window, or all windows of a plan";
+  ras ops maintenance end ID        # work is done early
+  ras ops maintenance cancel ID     # a window, or all windows of a plan";
 
 /// `ras ops maintenance`
 #[derive(Debug, Args)]

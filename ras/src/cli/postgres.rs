@@ -5,7 +5,7 @@ use clap::Args;
 use std::path::PathBuf;
 
 /// The store of the region: for every subcommand that uses its Postgres itself.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Store")]
 pub struct StoreOptions {
     /// The Postgres that holds the region [default: a private one in the data folder]

@@ -13,7 +13,7 @@ the profile do not affect existing requests and reservations.
 servers are reconfigured one after the other. An operator can pause that roll-out.
 
 Examples:
-  ras region profile set web --value C1=1.0 --value C2=1.6
+  ras region profile set web --value C1-S1=1.0 --value C2-S1=1.6
   ras region profile list
   ras request create front --owner shop --rru 1200 --profile web
   ras region profile remove web

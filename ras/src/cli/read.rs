@@ -89,8 +89,8 @@ pub enum One {
 #[command(after_help = "\
 Examples:
   ras get reservation web
-  ras get request 0198a2c4-7d1e-7000-8000-000000000001
-  ras get operation 0198a2c4-7d1e-7000-8000-000000000002 --output yaml   # every member")]
+  ras get request ID
+  ras get operation ID --output yaml   # every member")]
 pub struct Get {
     /// The kind of object
     #[arg(value_enum)]

@@ -16,12 +16,13 @@ Exit codes: 0 granted, or submitted without waiting; 2 refused; 3 the version gi
 --if-version is out of date; 1 an error.
 
 Examples:
-  ras request create web --owner shop --rru 1200 --value C1=1.0 --value C2=1.6
-  ras request create batch --owner data --servers 40 --type C2 --no-buffer --policy at-least=30
+  ras request create web --owner shop --servers 40 --hardware-types C1-S1,C2-S1
+  ras request create web --owner shop --rru 1200 --value C1-S1=1.0 --value C2-S1=1.6
+  ras request create batch --owner data --servers 40 --hardware-types C1-S1,C2-S1 --no-buffer --policy at-least=30
   ras request resize web --rru 1500
   ras request create web -f web.yaml        # `ras plan --help` describes the file
   ras request delete web
-  ras request cancel 0198a2c4-...           # a request that is not answered yet";
+  ras request cancel ID           # a request that is not answered yet";
 
 /// `ras request`
 #[derive(Debug, Args)]
@@ -136,11 +137,17 @@ pub struct ChangeOptions {
     /// RRU of servers from an RRU profile (`ras list profiles`)
     #[arg(long, value_name = "NAME", conflicts_with_all = ["value", "types"])]
     pub profile: Option<String>,
-    /// Capacity as a count of servers
+    /// Capacity as a count of servers, for those who do not know RRU: each counts 1
     #[arg(long, value_name = "COUNT")]
     pub servers: Option<u32>,
-    /// An eligible hardware type, with --servers; may be repeated
-    #[arg(long = "type", id = "types", value_name = "TYPE")]
+    /// The eligible hardware types, with --servers
+    #[arg(
+        long = "hardware-types",
+        alias = "type",
+        id = "types",
+        value_name = "TYPE,...",
+        value_delimiter = ','
+    )]
     pub types: Vec<String>,
     /// Share of its capacity wanted in a datacenter, without its buffer; may be repeated
     #[arg(long, value_name = "DC=SHARE", value_parser = value)]

@@ -80,7 +80,7 @@ pub struct Up {
 }
 
 /// How jobs are executed: for `up` and `worker`.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Solves")]
 pub struct WorkerOptions {
     /// Archive of solves: a folder or a URL [default: `archive` in the data folder]
@@ -101,7 +101,7 @@ pub struct WorkerOptions {
 }
 
 /// The schedule of solves: for `up`.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Solves")]
 pub struct ScheduleOptions {
     /// Schedule of solves: a cron expression in UTC, or `never` [default: 0 * * * *]

@@ -15,6 +15,7 @@ mod socket;
 use self::login::{Place, Server};
 use self::problem::Problem;
 use self::socket::SocketConnector;
+use crate::terminal;
 use anyhow::{Context, Result, anyhow};
 use chrono::{DateTime, Utc};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, ETAG, IF_MATCH, RETRY_AFTER};
@@ -202,6 +203,7 @@ impl Client {
     /// [`Problem`] if the server refuses; another error if it does not answer.
     pub async fn ask(&self, ask: &Ask) -> Result<Answer> {
         let until = Instant::now() + PATIENCE;
+        let mut told = false;
         loop {
             let (wait, error) = match self.once(ask).await {
                 Ok(answer) => return Ok(answer),
@@ -212,7 +214,12 @@ impl Client {
             if Instant::now() + wait >= until {
                 return Err(error);
             }
-            tracing::warn!("{error:#}; retrying in {wait:?}");
+            // Once: the attempts fail in the same way.
+            if !std::mem::replace(&mut told, true) {
+                let error = format!("{error:#}");
+                let error = error.lines().next().unwrap_or_default();
+                terminal::tell(&format!("{error}; retrying for up to {} s", PATIENCE.as_secs()));
+            }
             sleep(wait).await;
         }
     }

@@ -4,7 +4,7 @@ use super::problem::Problem;
 use super::{Client, query};
 use crate::cli::Waiting;
 use crate::terminal::{self, Spinner};
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use api_types::requests::Operation;
 use broker::{OperationState, State as _};
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -44,6 +44,28 @@ pub async fn wait(client: &Client, id: &str, what: &str, quiet: bool) -> Result<
                 bail!("operation {id} is {:?}, which this program does not know", operation.state)
             }
         }
+    }
+}
+
+/// The user ended the wait for something that goes on at the server.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct GoesOn(String);
+
+/// Does the work, unless Ctrl-C ends it before. `goes_on`: what then goes on at the server, how to follow and how to
+/// cancel it.
+///
+/// # Errors
+/// [`GoesOn`] after Ctrl-C; those of the work.
+pub async fn or_ctrl_c<T>(goes_on: String, work: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::select! {
+        // In this order: Ctrl-C is noticed from the first line on that says that something is waited for.
+        biased;
+        pressed = tokio::signal::ctrl_c() => {
+            pressed.context("waiting for Ctrl-C")?;
+            Err(GoesOn(goes_on).into())
+        }
+        done = work => done,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod api;
 mod audit;
+mod config;
 mod demo;
 mod explain_result;
 mod generate;
@@ -52,7 +53,9 @@ pub fn run(command: Command, context: &Context) -> Result<Verdict> {
         Command::Demo(options) => demo::run(&options, context),
         Command::Openapi => print(&capacity_portal::openapi()).map(|()| Verdict::Fine),
         Command::Completions { shell } => shell::completions(shell),
-        Command::Man => shell::man(),
+        Command::Config(action) => config::run(&action, context),
+        Command::Man { out: None } => shell::man(),
+        Command::Man { out: Some(folder) } => shell::manual(&folder),
         Command::HighsWorker { memory_limit } => {
             crate::highs_process::worker::run(memory_limit).map(|()| Verdict::Fine)
         }

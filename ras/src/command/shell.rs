@@ -6,6 +6,7 @@ use crate::terminal::print;
 use anyhow::{Context, Result};
 use clap::CommandFactory;
 use clap_complete::Shell;
+use std::path::Path;
 
 pub(super) fn completions(shell: Shell) -> Result<Verdict> {
     let mut script = Vec::new();
@@ -21,6 +22,14 @@ pub(super) fn man() -> Result<Verdict> {
     command.build();
     render(&command, &mut page)?;
     print(&String::from_utf8_lossy(&page))?;
+    Ok(Verdict::Fine)
+}
+
+/// A page for each command, in a folder.
+pub(super) fn manual(folder: &Path) -> Result<Verdict> {
+    let name = || format!("manual pages in {}", folder.display());
+    std::fs::create_dir_all(folder).with_context(name)?;
+    clap_mangen::generate_to(Cli::command(), folder).with_context(name)?;
     Ok(Verdict::Fine)
 }
 

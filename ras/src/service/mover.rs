@@ -42,12 +42,37 @@ impl MoverService {
     /// The mover configured by command line and settings file, if any.
     ///
     /// # Errors
-    /// If the agent is invalid.
+    /// If a setting is invalid.
     pub fn new(
         broker: &Broker,
         options: &MoverOptions,
         config: Option<&Path>,
     ) -> Result<Option<MoverService>> {
+        let (settings, agent) = MoverService::read(options, config)?;
+        let Some((agent, place)) = agent else { return Ok(None) };
+        let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let name = format!("mover {}:{}", machine.trim(), std::process::id());
+        let mover = Mover::new(broker.clone(), agent, settings, name);
+        Ok(Some(MoverService { mover, place }))
+    }
+
+    /// The settings of the mover, and the agent as shown to users, if any.
+    ///
+    /// # Errors
+    /// If a setting is invalid.
+    pub fn settings(
+        options: &MoverOptions,
+        config: Option<&Path>,
+    ) -> Result<(MoverSettings, Option<String>)> {
+        let (settings, agent) = MoverService::read(options, config)?;
+        Ok((settings, agent.map(|(_, place)| place)))
+    }
+
+    /// The settings of the mover, and the agent with its name, if any.
+    fn read(
+        options: &MoverOptions,
+        config: Option<&Path>,
+    ) -> Result<(MoverSettings, Option<(Agent, String)>)> {
         let file = settings::file(config)?.mover;
         let place = match (&options.agent, &file.agent) {
             (Some(place), _) => place.clone(),
@@ -65,18 +90,20 @@ impl MoverService {
             cleartext: options.agent_cleartext || file.agent_cleartext,
             authorities: authorities.map(read_authorities).transpose()?,
         };
-        let (agent, place): (Box<dyn HostAgent>, String) = match place {
-            AgentPlace::Nowhere => return Ok(None),
-            AgentPlace::Http(url) => (Box::new(HttpAgent::new(&url, protection, timeout)?), url),
+        let agent: Option<(Box<dyn HostAgent>, String)> = match place {
+            AgentPlace::Nowhere => None,
+            AgentPlace::Http(url) => {
+                Some((Box::new(HttpAgent::new(&url, protection, timeout)?), url))
+            }
             AgentPlace::Program(program) => {
                 ensure!(program.is_file(), "{}: no such program", program.display());
                 let place = program.display().to_string();
                 let program = std::path::absolute(program).context("--agent")?;
-                (Box::new(CommandAgent::new(program, timeout)), place)
+                Some((Box::new(CommandAgent::new(program, timeout)), place))
             }
             AgentPlace::Simulated => {
                 let agent = SimulatedAgent::forgetful(Duration::ZERO);
-                (Box::new(agent), "simulated: every step succeeds".to_owned())
+                Some((Box::new(agent), "simulated: every step succeeds".to_owned()))
             }
         };
         let mut settings =
@@ -99,10 +126,7 @@ impl MoverService {
             settings.elastic = elastic;
         }
         settings.give_way_after = file.give_way_after;
-        let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let name = format!("mover {}:{}", machine.trim(), std::process::id());
-        let mover = Mover::new(broker.clone(), Agent(agent), settings, name);
-        Ok(Some(MoverService { mover, place }))
+        Ok((settings, agent.map(|(agent, place)| (Agent(agent), place))))
     }
 
     /// Executes moves until another future ends; then another mover may take over at once.

@@ -15,7 +15,6 @@ const DEADLINE: Duration = Duration::from_secs(50 * 60);
 const MEMORY: u64 = 16 << 30;
 /// Longer than a pause of a virtual machine, short compared with a solve.
 const LEASE: Duration = Duration::from_secs(60);
-const SCHEDULE: &str = "0 * * * *";
 /// A tenth of an MSB of a large region.
 const EVENT_SERVERS: u32 = 100;
 /// A day of hourly solves.
@@ -53,6 +52,9 @@ pub struct ServiceSettings {
 }
 
 impl ServiceSettings {
+    /// The schedule by default.
+    pub const SCHEDULE: &str = "0 * * * *";
+
     /// Merges the three sources.
     ///
     /// # Errors
@@ -68,7 +70,7 @@ impl ServiceSettings {
         let options = SolveOptions { config: config.map(Path::to_owned), ..Default::default() };
         Settings::new(&options)?;
         let cron = schedule.and_then(|options| options.schedule.clone()).or(file.schedule);
-        let cron = cron.unwrap_or_else(|| SCHEDULE.to_owned());
+        let cron = cron.unwrap_or_else(|| Self::SCHEDULE.to_owned());
         let event_servers = schedule.and_then(|options| options.event_servers);
         let archive = worker.archive.clone().or(file.archive);
         let settings = ServiceSettings {

@@ -3,5 +3,6 @@
 mod interrupted;
 mod place;
 mod requests;
+mod samples;
 mod solving;
 mod words;

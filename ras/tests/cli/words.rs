@@ -1,6 +1,7 @@
 //! What is printed: errors, help, completions.
 
 use crate::place::Place;
+use std::fs;
 
 #[test]
 fn invalid_input_exits_1_and_writes_nothing() {
@@ -75,6 +76,60 @@ fn completions_and_manual_are_printed() {
     let manual = place.ras("man").code(0).stdout();
     assert!(manual.contains(".TH ras") && manual.contains("spread\\-beta"), "{manual}");
     assert!(!manual.contains("highs\\-worker"));
+}
+
+#[test]
+fn each_command_has_a_page_of_manual() {
+    let place = Place::new();
+    place.ras("man --out manual").code(0);
+    let pages = fs::read_dir(place.path("manual")).expect("a folder").count();
+    assert!(pages > 60, "{pages}");
+    let page = fs::read_to_string(place.path("manual/ras-request-create.1")).expect("a page");
+    assert!(page.contains(".TH ras-request-create") && page.contains("hardware\\-types"), "{page}");
+    assert!(!place.path("manual/ras-highs-worker.1").exists());
+    place.write("file", "");
+    place.ras("man --out file").fails_with(&["manual pages in file"]);
+}
+
+#[test]
+fn settings_file_is_checked_and_shown() {
+    let place = Place::new();
+    place.write("token", "0123456789abcdef");
+    place.write(
+        "ras.toml",
+        "deadline = \"90s\"\n[weights]\nmove_in_use = 20.0\n[service]\nlease = \"30s\"\n\
+         [store]\ndatabase_url = \"postgres://ras:secret@db.example/region\"\n\
+         [[portal.tokens]]\nname = \"watch\"\nroles = [\"health\"]\ntoken_file = \"token\"\n",
+    );
+    assert!(place.ras("config check ras.toml").code(0).stdout().contains("ras.toml is valid"));
+    let shown = place.ras("config show ras.toml").code(0).stdout();
+    let line = |name: &str| {
+        let line = shown.lines().find(|line| line.starts_with(&format!("{name} ")));
+        line.unwrap_or_else(|| panic!("no {name}: {shown}")).split_whitespace().collect::<Vec<_>>()
+    };
+    assert_eq!(line("deadline"), ["deadline", "1m30s", "file"]);
+    assert_eq!(line("service.lease")[1..], ["30s", "file"]);
+    assert_eq!(line("service.deadline")[1..], ["50m", "default"]);
+    assert_eq!(line("weights.move_in_use")[1..], ["20.0", "file"]);
+    assert_eq!(line("weights.buffer_tau")[1..], ["-", "snapshot"]);
+    assert!(!shown.contains("secret") && shown.contains("ras@db.example"), "{shown}");
+    let defaults = place.ras_json("config show");
+    assert!(defaults["settings"].as_array().is_some_and(|of| of.len() > 30), "{defaults}");
+    for (text, parts) in [
+        ("[service]\nschedule = \"hourly\"", ["hourly", "cron"]),
+        ("[mover]\nagent = \"program:none\"", ["none", "no such program"]),
+        ("[mover.storm_guard]\nshare = 2.0", ["storm_guard", "0 to 1"]),
+        ("[portal.tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"", ["portal.tls", "c.pem"]),
+        (
+            "[[portal.tokens]]\nname = \"a\"\nroles = [\"health\"]\ntoken_file = \"none\"",
+            ["token", "none"],
+        ),
+        ("[solver]\nthread = 2", ["thread", "solver"]),
+        ("[portl]", ["portl", "unknown"]),
+    ] {
+        place.write("bad.toml", text);
+        place.ras("config check bad.toml").fails_with(&parts);
+    }
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn capacity_request_lifecycle_from_grant_to_deletion() {
     let ty = "C5-S1";
 
     // Five servers' worth, whichever MSB is lost.
-    let asked = format!("request create new --owner team --servers 5 --type {ty} --wait");
+    let asked = format!("request create new --owner team --servers 5 --hardware-types {ty} --wait");
     let granted = place.json(&asked);
     assert_eq!((&granted["state"], &granted["granted_rru"]), (&"granted".into(), &5.0.into()));
     let new = kept(&up, "new", 5.0);
@@ -59,7 +59,9 @@ fn capacity_request_lifecycle_from_grant_to_deletion() {
 
     // A request that starts later is not waited for, and no capacity is reserved for it.
     let later = "--servers 5 --start 2126-01-01T00:00:00Z --policy best-effort";
-    let said = place.ras(&format!("request create later --owner team --type {ty} {later}")).code(0);
+    let said = place
+        .ras(&format!("request create later --owner team --hardware-types {ty} {later}"))
+        .code(0);
     let notice = "no capacity is reserved until 2126-01-01T00:00:00Z";
     assert!(said.stdout().contains(notice), "{}", said.stdout());
     let told = place.ras("list requests --output json").code(0);

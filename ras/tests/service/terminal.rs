@@ -22,7 +22,9 @@ impl Terminal {
     /// Begins; afterwards the terminal says how it was left.
     fn of(place: &Place, line: &str) -> Terminal {
         let ras = env!("CARGO_BIN_EXE_ras");
-        let line = format!("stty cols 100 rows 30; {ras} {line}; code=$?; stty -a; exit $code");
+        let line = format!(
+            "trap : INT; stty cols 100 rows 30; {ras} {line}; code=$?; stty -a; exit $code"
+        );
         let mut script = place.program("script");
         script.args(["--quiet", "--return", "--flush", "--command", &line, "/dev/null"]);
         script.env("SHELL", "/bin/sh").env("TERM", "xterm").env_remove("NO_COLOR");
@@ -118,7 +120,10 @@ fn changes_are_previewed_confirmed_and_awaited() {
     let mut asked = Terminal::of(&place, "apply --request web.yaml");
     asked.answer("apply it? [y/N] ", "y\r");
     let (code, said) = asked.ended();
-    assert!(code == Some(0) && said.contains("granted; `ras ops moves`"), "{code:?} {said}");
+    assert!(
+        code == Some(0) && said.contains("granted; `ras list reservations`"),
+        "{code:?} {said}"
+    );
     let web = place.json("get reservation web");
     assert_eq!((&web["promised_rru"], &web["labels"]["tier"]), (&4.0.into(), &"front".into()));
     assert_eq!(web["churn_contract"]["in_use_percent"], 2.0, "{web}");
@@ -128,6 +133,15 @@ fn changes_are_previewed_confirmed_and_awaited() {
     assert!(code == Some(0) && said.contains("web is granted: 5 RRU"), "{code:?} {said}");
     let line = said.find("request for web: submitted").expect("it waits");
     assert!(said[line..].contains("\u{1b}[2K"), "it is taken away again: {said:?}");
+    // Without waiting the document is the same, and the server decides later.
+    let submitted = place.json("request resize web --rru 5 --dry-run");
+    assert_eq!(submitted["valid"], true);
+    let submitted = place.json("request resize web --rru 5.5 --no-wait");
+    assert!(submitted["state"].is_string() && submitted["asked"].is_object(), "{submitted}");
+    let id = submitted["request"].as_str().expect("an id").to_owned();
+    until_true("it is decided", Instant::now() + PATIENCE, || {
+        place.json(&format!("get request {id}"))["state"] == "granted"
+    });
     let plain = place.ras("request resize web --rru 6 --wait").code(0);
     assert!(plain.stderr().contains("request for web: submitted\n"), "{}", plain.stderr());
     assert!(!plain.stderr().contains('\u{1b}') && !plain.stdout().contains("submitted"));
@@ -135,6 +149,68 @@ fn changes_are_previewed_confirmed_and_awaited() {
     gone.answer("delete web (6 RRU guaranteed", "y\r");
     assert_eq!(gone.ended().0, Some(0));
     up.stop();
+}
+
+#[test]
+fn ctrl_c_says_what_goes_on_and_how_to_cancel_it() {
+    let place = Place::new();
+    // Nothing decides it: the wait does not end.
+    let up = server(&place, "--no-worker");
+    place.ras(&format!("login --server {} --token-file shop.token", url(&up))).code(0);
+    let values: String = types(&place).iter().map(|ty| format!(" --value {ty}=1.0")).collect();
+    let start = "--start 2126-01-01T00:00:00Z --wait";
+    let line = format!("request create web --owner shop --rru 4{values} {start}");
+    let mut waits = Terminal::of(&place, &line);
+    waits.answer("request for web: submitted", "\u{3}");
+    let (code, said) = waits.ended();
+    assert_eq!(code, Some(130), "{said}");
+    let (_, hint) = said.split_once("the request for web goes on: ").expect("it says so");
+    let commands: Vec<&str> = hint.split('`').skip(1).step_by(2).collect();
+    let [follow, cancel] = commands[..] else { panic!("two commands: {said}") };
+    let follow = follow.trim_start_matches("ras ");
+    assert_eq!(place.json(follow)["state"], "submitted", "{said}");
+    place.ras(cancel.trim_start_matches("ras ")).code(0);
+    assert_eq!(place.json(follow)["state"], "cancelled");
+    up.stop();
+}
+
+#[test]
+fn new_store_begins_with_its_pages_a_token_and_what_to_type() {
+    let place = Place::new();
+    place.region("region");
+    let mut up = Terminal::of(
+        &place,
+        "up region --data data --listen 127.0.0.1:0 --schedule never --agent simulated",
+    );
+    up.answer("ready;", "");
+    let said = up.seen().replace('\r', "");
+    let (url, _) = said.split_once("/\n").expect("the first line has an address");
+    let url = url.strip_prefix("A new region. Its pages: ").expect("the pages come first");
+    let (_, rest) = said.split_once("only once:\n").expect("a token");
+    let token = rest.lines().next().expect("a token").trim();
+    let mut me = place.command(&format!("list tokens --server {url} --output json"));
+    let me = me.env("RAS_TOKEN", token).output().expect("it starts");
+    let me = String::from_utf8_lossy(&me.stdout).into_owned();
+    assert!(me.contains("\"first\"") && me.contains("\"admin\""), "{me}");
+    // What it says to type next works, word for word.
+    let (_, next) = said.split_once("Next, in another terminal").expect("what to type");
+    let next: Vec<&str> =
+        next.lines().skip(1).map_while(|line| line.strip_prefix("  ras ")).collect();
+    assert_eq!(next.len(), 3, "{said}");
+    for line in next {
+        place.ras(line).code(0);
+    }
+    up.answer("ready;", "\u{3}");
+    assert_eq!(up.ended().0, Some(0));
+    // Only once, and never into a log.
+    let again = place.start("up --data data --listen 127.0.0.1:0 --schedule never --no-worker");
+    assert!(again.said.starts_with("pages ") && !again.said.contains("token"), "{}", again.said);
+    again.stop();
+    let other =
+        place.start("up region --data other --listen 127.0.0.1:0 --schedule never --no-worker");
+    assert!(!other.said.contains("only once"), "{}", other.said);
+    assert!(other.said.contains("ras token create --name first"), "{}", other.said);
+    other.stop();
 }
 
 fn certificate(name: &str) -> PathBuf {
@@ -192,7 +268,7 @@ fn busy_server_is_retried_after_its_delay() {
         assert!(String::from_utf8_lossy(&output.stdout).contains("snapshot_loaded"));
         // What it says, word for word, and no sooner.
         again += error
-            .matches("too many requests per second (too_many_requests); retrying in 1s")
+            .matches("too many requests per second (too_many_requests); retrying for up to 90 s")
             .count();
     }
     assert!(again >= 1, "four at once, and one a second is answered");

@@ -60,13 +60,17 @@ async fn apply(
         if options.no_wait {
             return Ok(answer.body);
         }
-        operation::wait(client, &operation, "applying the plan", context.global.quiet).await
+        let goes_on = format!(
+            "the plan goes on and cannot be cancelled: `ras get operation {operation}` shows its outcome"
+        );
+        let wait = operation::wait(client, &operation, "applying the plan", context.global.quiet);
+        operation::or_ctrl_c(goes_on, wait).await
     };
     match done.await {
         Ok(result) => {
             let text = || match options.no_wait {
                 true => "the server was told to".to_owned(),
-                false => "granted; `ras ops moves` shows its moves".to_owned(),
+                false => "granted; `ras list reservations` shows how its servers arrive".to_owned(),
             };
             context.answer(text, &result)?;
             Ok(Verdict::Fine)

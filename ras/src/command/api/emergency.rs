@@ -3,6 +3,7 @@
 use super::ask::{confirmed, with_server};
 use crate::cli::EmergencyAction;
 use crate::client::login::Server;
+use crate::client::operation::or_ctrl_c;
 use crate::client::problem::Problem;
 use crate::client::{Ask, Client, path, query};
 use crate::context::Context;
@@ -55,7 +56,10 @@ pub(in crate::command) fn run(action: &EmergencyAction, context: &Context) -> Re
                 beyond_limits: *beyond_limits,
             };
             let of = with_server(Server::of(server)?, async |client| {
-                answered(client, id, &asked, *wait).await
+                let goes_on = format!(
+                    "emergency {id} goes on: `ras get emergency {id}` shows it, `ras ops emergency end {id}` ends it"
+                );
+                or_ctrl_c(goes_on, answered(client, id, &asked, *wait)).await
             })?;
             context.answer(|| sentence(&of), &of)?;
             let granted = of.granted.as_ref();

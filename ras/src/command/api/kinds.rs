@@ -222,6 +222,9 @@ pub(super) fn certificate(of: ReservationCertificate) -> String {
     let (promised, held) = (figure(of.promised_rru), figure(of.held_rru));
     let (guaranteed, standing) = (figure(of.guaranteed_rru), of.standing.replace('_', " "));
     let mut rows = of.msbs;
+    if rows.is_empty() {
+        return "it owns no server in service".to_owned();
+    }
     rows.sort_by(|one, other| one.left_rru.total_cmp(&other.left_rru));
     let hidden = rows.len().saturating_sub(ROWS_MAX);
     rows.truncate(ROWS_MAX);

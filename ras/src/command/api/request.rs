@@ -13,6 +13,7 @@ use crate::number::amount;
 use anyhow::Result;
 use api_types::requests::{Accepted, Request, ValidRequest};
 use api_types::reservations::Reservation;
+use broker::{RequestState, State as _};
 use fleet::Rru;
 use serde_json::{Value, json};
 
@@ -95,8 +96,8 @@ fn validated(path: &str, asking: &AskingOptions) -> String {
 /// What became of a request.
 enum Stage {
     Valid(ValidRequest),
-    Submitted(Accepted),
-    Decided(Box<Request>),
+    /// Submitted, and decided if that was waited for.
+    Stored(Box<Request>),
 }
 
 /// Submits the request, and waits for the answer if wanted.
@@ -115,13 +116,15 @@ fn asked(
         let accepted: Accepted = answer.read()?;
         // A draft is not decided, and a request that starts later is decided at that time.
         let later = !asking.waiting.wait && accepted.notice.is_some();
-        let Some(operation) = accepted.operation.as_deref().filter(|_| waits && !later) else {
-            return Ok((Stage::Submitted(accepted), answer.body));
-        };
-        let what = format!("request for {name}");
-        operation::wait(client, operation, &what, context.global.quiet).await?;
-        let answer = client.get(&path(&["v1", "requests", &accepted.request])).await?;
-        Ok((Stage::Decided(Box::new(answer.read()?)), answer.body))
+        let id = &accepted.request;
+        if let Some(operation) = accepted.operation.as_deref().filter(|_| waits && !later) {
+            let what = format!("request for {name}");
+            let wait = operation::wait(client, operation, &what, context.global.quiet);
+            operation::or_ctrl_c(goes_on(name, id), wait).await?;
+        }
+        // The same document, whether it was waited for or not.
+        let answer = client.get(&path(&["v1", "requests", id])).await?;
+        Ok((Stage::Stored(Box::new(answer.read()?)), answer.body))
     })?;
     let text = || {
         let (said, notice) = match &stage {
@@ -129,16 +132,17 @@ fn asked(
                 let said = format!("{name}: the request is valid; nothing was submitted");
                 (said, &of.notice)
             }
-            Stage::Submitted(of) => {
-                let said = match &of.operation {
-                    Some(operation) => format!(
-                        "{name}: submitted; `ras get operation {operation}` shows the outcome"
-                    ),
-                    None => format!("{name}: a draft, not decided yet"),
-                };
+            Stage::Stored(of) if of.operation.is_none() => {
+                (format!("{name}: a draft, not decided yet"), &of.notice)
+            }
+            Stage::Stored(of) if is_open(of) => {
+                let said = format!(
+                    "{name}: submitted; `ras get request {}` shows the outcome",
+                    of.request
+                );
                 (said, &of.notice)
             }
-            Stage::Decided(of) => (outcome(name, of), &of.notice),
+            Stage::Stored(of) => (outcome(name, of), &of.notice),
         };
         match notice {
             Some(notice) => format!("{said}\n{notice}"),
@@ -147,6 +151,19 @@ fn asked(
     };
     context.answer(text, &sent)?;
     Ok(Verdict::Fine)
+}
+
+/// Whether it is not answered yet.
+fn is_open(of: &Request) -> bool {
+    [RequestState::Submitted, RequestState::Planned].iter().any(|state| state.as_str() == of.state)
+}
+
+/// What Ctrl-C says while a request is waited for.
+fn goes_on(name: &str, request: &str) -> String {
+    format!(
+        "the request for {name} goes on: `ras get request {request}` shows its outcome, \
+         `ras request cancel {request}` cancels it"
+    )
 }
 
 fn rru(of: f64) -> String {

@@ -3,6 +3,7 @@
 use super::ask::with_server;
 use crate::cli::RequestSolve;
 use crate::client::login::Server;
+use crate::client::operation::or_ctrl_c;
 use crate::client::{Ask, Client, path};
 use crate::context::Context;
 use crate::exit::Verdict;
@@ -23,7 +24,8 @@ pub(in crate::command) fn run(options: &RequestSolve, context: &Context) -> Resu
         // Repeated after a lost answer, it joins the solve that it queued.
         let asked = client.ask(&Ask::post("/ops/v1/solves", json!({}))).await?;
         let asked: SolveAsked = asked.read()?;
-        queued(client, &asked, options.wait).await
+        let goes_on = format!("the solve goes on: `ras get solve {}` shows it", asked.solve);
+        or_ctrl_c(goes_on, queued(client, &asked, options.wait)).await
     })?;
     context.answer(|| text(&solve), &solve)?;
     if options.wait && solve.version.is_none() {

@@ -3,9 +3,9 @@
 use crate::cli::FirstToken;
 use crate::context::Context;
 use crate::exit::Verdict;
-use crate::store::{Need, actor, with_store};
-use anyhow::{Result, ensure};
-use broker::{NewToken, Role};
+use crate::store::{Need, Store, actor, with_store};
+use anyhow::{Context as _, Result};
+use broker::{NewToken, Role, TokenRow};
 use capacity_portal::Secret;
 use serde_json::json;
 use std::time::Duration;
@@ -13,24 +13,38 @@ use std::time::Duration;
 /// Tokens read to look for an admin.
 const TOKENS_MAX: u32 = 10_000;
 
-pub(in crate::command) fn run(options: &FirstToken, context: &Context) -> Result<Verdict> {
+/// Creates an admin token, unless there is one.
+///
+/// # Errors
+/// If Postgres fails.
+pub(super) async fn make(
+    store: &Store,
+    name: &str,
+    days: u32,
+) -> Result<Option<(TokenRow, Secret)>> {
+    let good = store.broker.tokens(false, TOKENS_MAX).await?;
+    if good.iter().any(|of| of.role == Role::Admin.as_str()) {
+        return Ok(None);
+    }
     let secret = Secret::for_token()?;
     let token = NewToken {
-        name: options.name.clone(),
+        name: name.to_owned(),
         digest: secret.digest(),
         role: Role::Admin,
         owner: None,
-        life: Duration::from_secs(u64::from(options.days) * 86_400),
+        life: Duration::from_secs(u64::from(days) * 86_400),
     };
+    Ok(Some((store.broker.create_token(&actor(), &token).await?, secret)))
+}
+
+pub(in crate::command) fn run(options: &FirstToken, context: &Context) -> Result<Verdict> {
     let made = with_store(&options.store, Need::There, async |store| {
-        let good = store.broker.tokens(false, TOKENS_MAX).await?;
-        ensure!(
-            good.iter().all(|of| of.role != Role::Admin.as_str()),
-            "the store has an admin token; `ras token create` creates more, with that token or on the \
-             server's machine"
-        );
-        Ok(store.broker.create_token(&actor(), &token).await?)
+        make(store, &options.name, options.days).await
     })?;
+    let (made, secret) = made.context(
+        "the store has an admin token; `ras token create` creates more, with that token or on the \
+         server's machine",
+    )?;
     let text = || {
         format!(
             "token {} with role {}, valid until {}; its secret, shown only once:\n{}",

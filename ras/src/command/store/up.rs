@@ -1,5 +1,6 @@
 //! `ras up`
 
+use super::first_token;
 use crate::cli::{Listen, Up};
 use crate::command::api::status;
 use crate::context::Context;
@@ -11,6 +12,7 @@ use crate::service::{
 };
 use crate::settings;
 use crate::store::{self, Need, Places, Store, actor};
+use crate::terminal;
 use anyhow::{Context as _, Result, ensure};
 use broker::ImportOptions;
 use capacity_portal::{LocalSocket, Portal, PortalSettings, region_status};
@@ -58,6 +60,7 @@ async fn serve(
     context: &Context,
     stop: &mut Stop,
 ) -> Result<()> {
+    let types = snapshot.as_ref().map(most_free);
     if let Some(snapshot) = snapshot {
         first_load(store, &snapshot).await?;
     }
@@ -75,6 +78,9 @@ async fn serve(
     let config = options.store.config.as_deref();
     let mover = MoverService::new(&working, &options.mover, config)?;
     let agent = mover.as_ref().map(|mover| mover.place.as_str());
+    if let Some(types) = types {
+        welcome(store, &portal, &types, options, context).await?;
+    }
     announce(store, &portal, settings, (&worker, agent), options, context).await?;
     let http = async { portal.serve().await.map_err(anyhow::Error::from) };
     let until = async {
@@ -102,6 +108,63 @@ async fn first_load(store: &Store, snapshot: &RegionSnapshot) -> Result<()> {
     loaded.map(|_| ()).context("cannot load the snapshot")
 }
 
+/// The name of the token of a new store, and the days until it expires.
+const FIRST_TOKEN: (&str, u32) = ("first", 90);
+
+/// Of a new store: the address of the pages, a token to sign in with, and what to type next. Its secret is shown to a
+/// person only: other output ends in logs.
+async fn welcome(
+    store: &Store,
+    http: &Portal,
+    types: &str,
+    options: &Up,
+    context: &Context,
+) -> Result<()> {
+    let Some(url) = http.url().filter(|_| context.is_text() && !context.global.quiet) else {
+        return Ok(());
+    };
+    let data = options.store.data.as_ref();
+    let data = data.map_or_else(String::new, |data| format!(" --data {}", data.display()));
+    let mut text = format!("A new region. Its pages: {url}/\n\n");
+    // Settings with tokens of their own need no other.
+    let config = options.store.config.as_deref();
+    if settings::file(config)?.portal.tokens.is_empty() {
+        let (name, days) = FIRST_TOKEN;
+        let made =
+            if terminal::is_out() { first_token::make(store, name, days).await? } else { None };
+        text += &match made {
+            Some((_, secret)) => format!(
+                "Sign in there with this token, an administrator's for {days} days. It is shown only once:\n  {}\n\n",
+                secret.expose()
+            ),
+            None => format!(
+                "A token to sign in with:\n  ras token create --name {name} --role admin{data}\n\n"
+            ),
+        };
+    }
+    text += &format!(
+        "Next, in another terminal (`ras --help` has more):\n  \
+           ras status{data}\n  \
+           ras list reservations{data}\n  \
+           ras request create first --owner me --servers 10 --hardware-types {types}{data}\n"
+    );
+    context.answer(|| text, &())
+}
+
+/// The hardware types with most free servers, with a comma between them.
+fn most_free(snapshot: &RegionSnapshot) -> String {
+    const SHOWN: usize = 2;
+    let mut free = vec![0_usize; snapshot.hardware_types.len()];
+    for server in snapshot.servers.iter().filter(|of| of.available && of.holder().is_none()) {
+        free[server.hardware_type.ix()] += 1;
+    }
+    let mut types: Vec<(usize, &str)> = (free.into_iter().zip(&snapshot.hardware_types))
+        .map(|(free, of)| (free, of.as_ref()))
+        .collect();
+    types.sort_by_key(|(free, name)| (std::cmp::Reverse(*free), *name));
+    types.iter().take(SHOWN).map(|(_, name)| *name).collect::<Vec<_>>().join(",")
+}
+
 /// The services, their addresses and settings.
 async fn announce(
     store: &Store,
@@ -122,8 +185,11 @@ async fn announce(
     });
     let text = || {
         let line = |name: &str, text: String| format!("{name:<14}{text}\n");
-        let mut text = status::text(&now, &store.place);
-        if let Some(url) = http.url() {
+        let url = http.url();
+        let mut text =
+            url.as_ref().map_or_else(String::new, |url| line("pages", format!("{url}/")));
+        text.push_str(&status::text(&now, &store.place));
+        if let Some(url) = url {
             let paths = "/status, /metrics, /ready, /live, /v1, /ops/v1, /api";
             text.push_str(&line("http", format!("{url}{paths}")));
         }
