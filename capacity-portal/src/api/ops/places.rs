@@ -9,7 +9,7 @@ use api_types::inventory::{Msb, Msbs, Rack, Racks, RegionServer, RegionServers};
 use axum::extract::State;
 use axum::response::Response;
 use control::{CachedRegion, RegionError};
-use fleet::{MsbIx, Reservation, ReservationIx, Server};
+use fleet::{MsbIx, RackIx, Reservation, ReservationIx, Server};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
@@ -31,6 +31,11 @@ impl<'a> ServerOf<'a> {
     pub(crate) fn all(region: &'a CachedRegion) -> impl Iterator<Item = ServerOf<'a>> {
         let rows = region.snapshot.servers.iter().zip(&region.generations);
         rows.map(move |(server, generation)| ServerOf { region, server, generation: *generation })
+    }
+
+    /// Whether it is in a rack.
+    pub(crate) fn is_in_rack(&self, rack: RackIx) -> bool {
+        self.server.rack == rack
     }
 
     fn named(&self, reservation: Option<ReservationIx>) -> Option<&'a str> {
