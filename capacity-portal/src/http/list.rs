@@ -259,8 +259,7 @@ pub(crate) fn select<R: Row>(
     each: impl FnMut(&R),
 ) -> Result<Selected<R>, Problem> {
     let selection = Selection::read(kind, &members_of::<R::Shape>(), filter, order_by)?;
-    let mut rows: Vec<R> =
-        rows.into_iter().filter(|row| selection.filter.accepts(row)).collect();
+    let mut rows: Vec<R> = rows.into_iter().filter(|row| selection.filter.accepts(row)).collect();
     rows.iter().for_each(each);
     let total = rows.len();
     selection.sort(&mut rows, range.end);

@@ -126,7 +126,7 @@ impl Column {
             (Cell::Number(of), _) => html! { (number::decimal(*of)) },
             (Cell::Text(of), Shown::Link(path)) => html! { a href=(path(of)) { (of) } },
             (Cell::Text(of), Shown::Use) => html! {
-                span class={ "sw " (use_class(of)) } {} (of.replace('_', " "))
+                span { span class={ "sw " (use_class(of)) } {} (of.replace('_', " ")) }
             },
             (Cell::Text(of), _) => html! { (of) },
         }
@@ -183,8 +183,11 @@ fn quoted(text: &str) -> String {
 impl List {
     /// The filter of the API that selects the rows.
     fn filter(&self, params: &Params, choices: &[Choice]) -> Option<String> {
-        let mut terms: Vec<String> =
-            self.fixed.iter().map(|(member, value)| format!("{member}={}", quoted(value))).collect();
+        let mut terms: Vec<String> = self
+            .fixed
+            .iter()
+            .map(|(member, value)| format!("{member}={}", quoted(value)))
+            .collect();
         for choice in choices {
             let value = params.get(choice.member);
             if !value.is_empty() {
@@ -343,7 +346,13 @@ impl List {
         }
     }
 
-    fn table<R: Row>(&self, params: &Params, columns: &[&Column], rows: &[R], sums: &[f64]) -> Markup {
+    fn table<R: Row>(
+        &self,
+        params: &Params,
+        columns: &[&Column],
+        rows: &[R],
+        sums: &[f64],
+    ) -> Markup {
         let totals = columns.iter().any(|column| matches!(column.shown, Shown::Count));
         html! {
             // Narrow screens show each row as a card, so roles are given: changed `display` would remove them.

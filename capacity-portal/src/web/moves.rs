@@ -1,9 +1,9 @@
 //! Moves of servers, newest first, and the switch that stops them.
 
 use super::layout::{NavItem, Page, Reader, RegionReader};
+use super::link;
 use super::list::{Params, with_query};
 use super::ui::{self, Mood};
-use super::link;
 use crate::http::auth::Role;
 use crate::http::page::PageCursor;
 use crate::http::query;
@@ -148,7 +148,8 @@ fn table(rows: &[MoveRow], now: DateTime<Utc>) -> Markup {
             tbody role="rowgroup" { @for of in rows { tr role="row" {
                 th scope="row" role="rowheader" { a href=(link::server(&of.server)) { (of.server) } }
                 td role="cell" data-label="From" { (holder(of.source.as_ref())) }
-                td role="cell" data-label="To" { (holder(of.target.as_ref())) }
+                td role="cell" data-label="To" {
+                    @if of.source == of.target { span.dim { "stays, reconfigured" } } @else { (holder(of.target.as_ref())) } }
                 td role="cell" data-label="State" { (ui::state(mood(of.state), of.state.as_str()))
                     @if let Some(reason) = of.reason { " " span.dim { (reason.as_str().replace('_', " ")) } }
                     @if let Some(detail) = &of.detail { " " span.dim { (detail) } } }

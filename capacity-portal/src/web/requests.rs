@@ -1,10 +1,10 @@
 //! Requests for capacity with their outcome: the list, and one request with the reasons of its refusal.
 
 use super::layout::{NavItem, Page, Reader};
+use super::link;
 use super::list::{Params, with_query};
 use super::request_fields;
 use super::ui::{self, Mood};
-use super::link;
 use crate::api::v1::not_reserved_until;
 use crate::http::auth::Role;
 use crate::http::page::PageCursor;

@@ -63,15 +63,16 @@ pub(super) async fn show(
             groups.extend(by_id(&site, &reader, id).await?);
         }
         if let Some(summary) = site.region_summaries.current(&site.region).await? {
-            let (wanted, scope) = (Wanted(text.to_ascii_lowercase()), reader.scope().map(str::to_owned));
+            let (wanted, scope) =
+                (Wanted(text.to_ascii_lowercase()), reader.scope().map(str::to_owned));
             let found = spawn_blocking(move || by_name(&summary, &wanted, scope.as_deref()));
             groups.extend(found.await.expect("it neither panics nor is cancelled"));
         }
     }
     groups.retain(|group| group.count > 0);
     let exact = groups.iter().flat_map(|group| &group.first).find(|(_, name, _)| *name == text);
-    let only = (groups.iter().map(|group| group.count).sum::<usize>() == 1)
-        .then(|| &groups[0].first[0]);
+    let only =
+        (groups.iter().map(|group| group.count).sum::<usize>() == 1).then(|| &groups[0].first[0]);
     if let Some((path, ..)) = exact.or(only) {
         return Ok(Redirect::to(path).into_response());
     }
@@ -103,7 +104,8 @@ fn by_name(summary: &RegionSummary, wanted: &Wanted, scope: Option<&str>) -> Vec
     let mut reservations = Group::new("Reservations");
     let mut owners = Group::new("Owners");
     let mut known = BTreeSet::new();
-    for of in region.reservations.iter().filter(|of| scope.is_none_or(|scope| *of.owner == *scope)) {
+    for of in region.reservations.iter().filter(|of| scope.is_none_or(|scope| *of.owner == *scope))
+    {
         if wanted.is_in(&of.id) {
             let what = format!("{}, owner {}", of.kind.as_str().replace('_', " "), of.owner);
             reservations.add(|| (link::reservation(&of.id), of.id.to_string(), what));
@@ -117,7 +119,8 @@ fn by_name(summary: &RegionSummary, wanted: &Wanted, scope: Option<&str>) -> Vec
     if scope.is_some() {
         return groups;
     }
-    let datacenter = |msb: fleet::MsbIx| &region.datacenters[region.msbs[msb.ix()].datacenter.ix()].id;
+    let datacenter =
+        |msb: fleet::MsbIx| &region.datacenters[region.msbs[msb.ix()].datacenter.ix()].id;
     let mut msbs = Group::new("MSBs");
     for (at, of) in region.msbs.iter().enumerate().filter(|(_, of)| wanted.is_in(&of.id)) {
         let what = format!("in datacenter {}", datacenter(fleet::MsbIx::new(at)));

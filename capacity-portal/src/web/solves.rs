@@ -56,7 +56,8 @@ pub(super) async fn ask(
 ) -> Result<Redirect, Problem> {
     let actor = reader.needs(Role::Operator)?;
     let broker = &site.broker;
-    let asked = in_time(broker.request_solve(&actor, SolveId::now_v7(), Cause::Demand, None)).await?;
+    let asked =
+        in_time(broker.request_solve(&actor, SolveId::now_v7(), Cause::Demand, None)).await?;
     Ok(match asked {
         Some((solve, _)) => Redirect::to(&format!("/solves/{solve}")),
         None => Redirect::to("/solves"),

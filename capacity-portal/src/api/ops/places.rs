@@ -16,8 +16,10 @@ use tokio::task::spawn_blocking;
 
 pub(crate) const SERVERS: ListKind =
     ListKind { rows: "servers", key: &["server"], order: "server", page: PAGE };
-pub(crate) const RACKS: ListKind = ListKind { rows: "racks", key: &["rack"], order: "rack", page: PAGE };
-pub(crate) const MSBS: ListKind = ListKind { rows: "msbs", key: &["msb"], order: "msb", page: PAGE };
+pub(crate) const RACKS: ListKind =
+    ListKind { rows: "racks", key: &["rack"], order: "rack", page: PAGE };
+pub(crate) const MSBS: ListKind =
+    ListKind { rows: "msbs", key: &["msb"], order: "msb", page: PAGE };
 
 /// A server of a region. Large regions have many, so values are read where they are.
 pub(crate) struct ServerOf<'a> {
