@@ -89,6 +89,10 @@ pub struct RegionServer {
     pub rack: String,
     /// Its hardware type.
     pub hardware_type: String,
+    /// What it is used for: `in_use`, `idle`, `shared_buffer`, `free` or `unavailable`. While a move of it is open it counts
+    /// for its next owner.
+    #[serde(rename = "use")]
+    pub used_for: String,
     /// Its owner; null: it is free.
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]

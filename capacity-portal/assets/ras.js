@@ -8,14 +8,16 @@
     seconds: (v) => v.toLocaleString("en", { maximumFractionDigits: 2 }) + "\u202fs",
     rru: (v) => v.toLocaleString("en", { maximumFractionDigits: 2 }) + "\u202fRRU",
   };
-  // Times are UTC; the date is shown where a day begins.
+  // The reader's time zone, in the form of ISO 8601.
+  const wall = (v) => new Date((v - 60 * new Date(v * 1000).getTimezoneOffset()) * 1000).toISOString();
+  // The date is shown where a day begins.
   const moment = (v, before, ticks) => {
-    const text = new Date(v * 1000).toISOString();
+    const text = wall(v);
     const day = text.slice(0, 10);
     const fine = ticks.length > 1 && ticks[1] - ticks[0] < 60;
     const clock = text.slice(11, fine ? 19 : 16);
     if (ticks.length > 1 && ticks[1] - ticks[0] >= 86400) return day;
-    return before !== undefined && new Date(before * 1000).toISOString().slice(0, 10) === day ? clock : clock + "\n" + day;
+    return before !== undefined && wall(before).slice(0, 10) === day ? clock : clock + "\n" + day;
   };
   const draw = (element) => {
     const of = JSON.parse(element.querySelector("script").textContent);
@@ -38,12 +40,12 @@
     }));
     const options = {
       width: element.clientWidth, height: 240, series: [{
-        label: of.across_label, value: (u, v) => (v === null ? "\u2013" : time ? new Date(v * 1000).toISOString().slice(0, 16).replace("T", " ") : units.seconds(v)),
+        label: of.across_label, value: (u, v) => (v === null ? "\u2013" : time ? wall(v).slice(0, 16).replace("T", " ") : units.seconds(v)),
       }, ...series],
       axes: [{ ...axis, values: time ? (_, ticks) => ticks.map((v, at) => moment(v, ticks[at - 1], ticks)) : (_, ticks) => ticks.map((v) => units.seconds(v)) },
         { ...axis, size: 78, space: 34, values: (_, ticks) => ticks.map((v) => (v === null ? "" : show(v))) }],
       scales: { x: { time, range: around }, y: { distr: wide ? 3 : 1, range: of.from_zero ? (_, low, high) => [0, Math.max(high * 1.08, least) || 1] : undefined } },
-      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
+      tzDate: (seconds) => new Date(seconds * 1000),
       cursor: { drag: { x: true, y: false } },
     };
     const chart = new uPlot(options, [of.at, ...of.series.map((one) => one.values)], element);

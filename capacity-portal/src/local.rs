@@ -58,6 +58,7 @@ impl LocalCaller {
             name: self.0.clone(),
             roles: [Role::Admin].into(),
             owner: None,
+            expires_at: None,
             digest: Default::default(),
         }
     }

@@ -4,7 +4,8 @@ use crate::http::problem::Problem;
 use control::{CachedRegion, RegionCache, RegionError};
 use fleet::audit::{AuditReport, Certified, Figures, ReservationAudit, audit};
 use fleet::{
-    DatacenterIx, HardwareTypeIx, MsbIx, RackIx, RegionSnapshot, ReservationKind, Rru, Targets,
+    DatacenterIx, HardwareTypeIx, MsbIx, RackIx, RegionSnapshot, ReservationKind, Rru, Server,
+    Targets,
 };
 use std::error::Error;
 use std::sync::Arc;
@@ -29,6 +30,49 @@ pub(crate) struct ServerCounts {
     pub(crate) moving: usize,
     /// Servers lent to elastic reservations, also counted above.
     pub(crate) lent: usize,
+}
+
+/// What a server is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ServerUse {
+    InUse,
+    Idle,
+    SharedBuffer,
+    Free,
+    Unavailable,
+}
+
+impl ServerUse {
+    pub(crate) const ALL: [ServerUse; 5] = [
+        ServerUse::InUse,
+        ServerUse::Idle,
+        ServerUse::SharedBuffer,
+        ServerUse::Free,
+        ServerUse::Unavailable,
+    ];
+
+    /// Its word in the API.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            ServerUse::InUse => "in_use",
+            ServerUse::Idle => "idle",
+            ServerUse::SharedBuffer => "shared_buffer",
+            ServerUse::Free => "free",
+            ServerUse::Unavailable => "unavailable",
+        }
+    }
+
+    /// The use of a server. A server with an open move counts for the reservation that it goes to.
+    pub(crate) fn of(region: &RegionSnapshot, server: &Server) -> ServerUse {
+        let holder = server.holder().map(|holder| region.reservations[holder.ix()].kind);
+        match holder {
+            _ if !server.available => ServerUse::Unavailable,
+            None => ServerUse::Free,
+            Some(ReservationKind::SharedBuffer) => ServerUse::SharedBuffer,
+            Some(_) if server.in_use => ServerUse::InUse,
+            Some(_) => ServerUse::Idle,
+        }
+    }
 }
 
 impl ServerCounts {
@@ -90,18 +134,17 @@ impl RegionSummary {
         let mut racks = vec![ServerCounts::default(); region.racks.len()];
         let mut types = vec![ServerCounts::default(); region.hardware_types.len()];
         for server in &region.servers {
-            let holder = server.holder().map(|holder| region.reservations[holder.ix()].kind);
+            let used = ServerUse::of(region, server);
             for counts in [&mut racks[server.rack.ix()], &mut types[server.hardware_type.ix()]] {
                 counts.moving += usize::from(server.pending.is_some());
                 counts.lent += usize::from(server.loaned_to.is_some());
-                let count = match holder {
-                    _ if !server.available => &mut counts.down,
-                    None => &mut counts.free,
-                    Some(ReservationKind::SharedBuffer) => &mut counts.shared,
-                    Some(_) if server.in_use => &mut counts.in_use,
-                    Some(_) => &mut counts.idle,
-                };
-                *count += 1;
+                *match used {
+                    ServerUse::InUse => &mut counts.in_use,
+                    ServerUse::Idle => &mut counts.idle,
+                    ServerUse::SharedBuffer => &mut counts.shared,
+                    ServerUse::Free => &mut counts.free,
+                    ServerUse::Unavailable => &mut counts.down,
+                } += 1;
             }
         }
         let mut by_msb = vec![Vec::new(); region.msbs.len()];

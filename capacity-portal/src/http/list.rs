@@ -201,6 +201,72 @@ fn read_order(text: &str, members: &Members) -> Result<Vec<OrderBy>, Problem> {
     text.split(',').map(term).collect()
 }
 
+/// How the rows of a list in memory are filtered and sorted.
+struct Selection {
+    filter: Filter,
+    order: Vec<OrderBy>,
+}
+
+impl Selection {
+    /// Reads a filter and an order for the members of a list. Its key breaks ties.
+    fn read(
+        kind: ListKind,
+        members: &Members,
+        filter: Option<&str>,
+        order_by: Option<&str>,
+    ) -> Result<Selection, Problem> {
+        let mut order = read_order(order_by.unwrap_or(kind.order), members)?;
+        let sorted = |order: &[OrderBy], key: &str| order.iter().any(|by| by.member == key);
+        for key in kind.key {
+            if !sorted(&order, key) {
+                order.push(OrderBy { member: (*key).to_owned(), descends: false });
+            }
+        }
+        let filter = filter.map(Filter::read).transpose()?.unwrap_or_default();
+        filter.check(members)?;
+        Ok(Selection { filter, order })
+    }
+
+    fn compare<R: Row>(&self, one: &R, other: &R) -> Ordering {
+        let cells = |by: &OrderBy| compare(&one.cell(&by.member), &other.cell(&by.member));
+        self.order.iter().map(|by| by.turned(cells(by))).fold(Ordering::Equal, Ordering::then)
+    }
+
+    /// Sorts the first `most` rows of all and drops the rest, which need not be sorted.
+    fn sort<R: Row>(&self, rows: &mut Vec<R>, most: usize) {
+        if most > 0 && rows.len() > most {
+            rows.select_nth_unstable_by(most - 1, |one, other| self.compare(one, other));
+            rows.truncate(most);
+        }
+        rows.sort_by(|one, other| self.compare(one, other));
+    }
+}
+
+/// Rows of a list that match a filter, in their order: those of a range of positions.
+pub(crate) struct Selected<R> {
+    /// Number of all rows that match.
+    pub(crate) total: usize,
+    /// Rows of the range.
+    pub(crate) rows: Vec<R>,
+}
+
+/// Selects rows of a list for a page that has numbered pages. `each` sees every row that matches, in any order.
+pub(crate) fn select<R: Row>(
+    kind: ListKind,
+    (filter, order_by): (Option<&str>, Option<&str>),
+    rows: impl IntoIterator<Item = R>,
+    range: std::ops::Range<usize>,
+    each: impl FnMut(&R),
+) -> Result<Selected<R>, Problem> {
+    let selection = Selection::read(kind, &members_of::<R::Shape>(), filter, order_by)?;
+    let mut rows: Vec<R> = rows.into_iter().filter(|row| selection.filter.accepts(row)).collect();
+    rows.iter().for_each(each);
+    let total = rows.len();
+    selection.sort(&mut rows, range.end);
+    rows.drain(..range.start.min(rows.len()));
+    Ok(Selected { total, rows })
+}
+
 impl ListQuery {
     /// Most rows of the page.
     pub(crate) fn limit(&self, default: u32) -> Result<u32, Problem> {
@@ -216,41 +282,24 @@ impl ListQuery {
     ) -> Result<ListPage, Problem> {
         let members = members_of::<R::Shape>();
         let limit = self.limit(kind.page)?;
-        let mut order = read_order(self.order_by.as_deref().unwrap_or(kind.order), &members)?;
-        let sorted = |order: &[OrderBy], key: &str| order.iter().any(|by| by.member == key);
-        for key in kind.key {
-            if !sorted(&order, key) {
-                order.push(OrderBy { member: (*key).to_owned(), descends: false });
-            }
-        }
-        let filter = self.filter.as_deref().map(Filter::read).transpose()?.unwrap_or_default();
-        filter.check(&members)?;
+        let (filter, order_by) = (self.filter.as_deref(), self.order_by.as_deref());
+        let selection = Selection::read(kind, &members, filter, order_by)?;
         let cursor = PageCursor::new(&(kind.rows, filters, &self.filter, &self.order_by));
         let after: Option<Vec<Value>> = cursor.position(self.page_token.as_deref())?;
         let after: Option<Vec<Cell<'_>>> =
             after.as_ref().map(|after| after.iter().map(Cell::of).collect());
         let follows = |row: &R| {
             let Some(after) = &after else { return true };
-            let pairs = order.iter().zip(after);
+            let pairs = selection.order.iter().zip(after);
             let ordering =
                 pairs.map(|(by, after)| by.turned(compare(&row.cell(&by.member), after)));
             ordering.fold(Ordering::Equal, Ordering::then) == Ordering::Greater
         };
-        let by_order = |one: &R, other: &R| {
-            let cells = |by: &OrderBy| compare(&one.cell(&by.member), &other.cell(&by.member));
-            order.iter().map(|by| by.turned(cells(by))).fold(Ordering::Equal, Ordering::then)
-        };
-        let wanted = |row: &R| filter.accepts(row) && follows(row);
+        let wanted = |row: &R| selection.filter.accepts(row) && follows(row);
         let mut rows: Vec<R> = rows.into_iter().filter(wanted).collect();
-        let most = limit as usize + 1;
-        if rows.len() > most {
-            // The rest of a large list need not be sorted.
-            rows.select_nth_unstable_by(most - 1, by_order);
-            rows.truncate(most);
-        }
-        rows.sort_by(by_order);
+        selection.sort(&mut rows, limit as usize + 1);
         let position = |row: &R| -> Vec<Value> {
-            order.iter().map(|by| row.cell(&by.member).json()).collect()
+            selection.order.iter().map(|by| row.cell(&by.member).json()).collect()
         };
         let (rows, next_page_token) = cursor.page(rows, limit, position);
         let rows = rows.iter().map(Row::json).collect();

@@ -53,6 +53,10 @@ assets! {
     /// Charts, keyboard scrolling of wide tables, and the plan shown while a request is typed. Pages are
     /// complete without it.
     SCRIPT = "ras", "js", "text/javascript; charset=utf-8", include_str!("../../assets/ras.js");
+    /// The theme that the reader has chosen, applied before a page is painted.
+    THEME = "theme", "js", "text/javascript; charset=utf-8", include_str!("../../assets/theme.js");
+    /// What makes pages easier to read: local times, sorting, CSV, copying, keys. Pages are complete without it.
+    READER = "reader", "js", "text/javascript; charset=utf-8", include_str!("../../assets/reader.js");
     /// Control of heat maps by pointer and keyboard.
     HEAT_MAPS = "charts", "js", "text/javascript; charset=utf-8", report::CHART_SCRIPT;
     /// The chart library.

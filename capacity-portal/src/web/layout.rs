@@ -21,6 +21,9 @@ pub(super) enum NavItem {
     Overview,
     Reservations,
     Request,
+    Requests,
+    Inventory,
+    Moves,
     Solves,
     Failures,
     Maintenance,
@@ -36,15 +39,18 @@ pub(super) enum NavItem {
 impl NavItem {
     /// Whether readers who are limited to one owner may open it.
     const fn is_for_owners(self) -> bool {
-        matches!(self, NavItem::Reservations | NavItem::Request)
+        matches!(self, NavItem::Reservations | NavItem::Request | NavItem::Requests)
     }
 }
 
 /// The navigation in order: entry, path, title.
-const NAVIGATION: [(NavItem, &str, &str); 11] = [
+const NAVIGATION: [(NavItem, &str, &str); 14] = [
     (NavItem::Overview, "/", "Overview"),
     (NavItem::Reservations, "/reservations", "Reservations"),
     (NavItem::Request, "/request", "Request"),
+    (NavItem::Requests, "/requests", "Requests"),
+    (NavItem::Inventory, "/servers", "Servers"),
+    (NavItem::Moves, "/moves", "Moves"),
     (NavItem::Solves, "/solves", "Solves"),
     (NavItem::Failures, "/failures", "Failures"),
     (NavItem::Maintenance, "/maintenance", "Maintenance"),
@@ -84,6 +90,19 @@ impl Reader {
         self.caller.sees(owner)
     }
 
+    /// The owner that the reader is limited to; `None`: the whole region.
+    pub(super) fn scope(&self) -> Option<&str> {
+        self.caller.scope()
+    }
+
+    /// The actor for the audit trail.
+    ///
+    /// # Errors
+    /// If the reader may not act for this owner.
+    pub(super) fn acts_for(&self, owner: &str) -> Result<Arc<str>, Problem> {
+        self.caller.may_act_for(owner)
+    }
+
     /// Whether the reader is limited to one owner.
     pub(super) fn is_scoped(&self) -> bool {
         self.caller.scope().is_some()
@@ -101,19 +120,27 @@ impl Reader {
         }
     }
 
-    /// Name of the reader with the link to sign in or the button to sign out.
+    /// The menu of the reader, or the link to sign in.
     fn account(&self) -> Markup {
+        let Ok(name) = self.needs(Role::Viewer) else {
+            return html! { div.account { a href="/sign-in" { "Sign in" } } };
+        };
+        let roles: Vec<&str> = self.caller.roles().map(Role::as_str).collect();
         html! {
-            div.account {
-                @match self.needs(Role::Viewer) {
-                    Ok(name) => {
-                        span.who title=(name) { (name) }
-                        @if self.caller.csrf().is_some() {
-                            form method="post" action="/sign-out" { (self.csrf())
-                                button.plain type="submit" { "Sign out" } }
-                        }
+            details.account.menu {
+                summary { span.who { (name) } }
+                div.items {
+                    dl {
+                        dt { "Role" } dd { (roles.join(", ")) }
+                        dt { "Reads" } dd { @match self.scope() { Some(owner) => { "owner " (owner) } None => "the whole region" } }
+                        @if let Some(at) = self.caller.expires_at() { dt { "Token expires" } dd { (ui::when(at)) } }
                     }
-                    Err(_) => a href="/sign-in" { "Sign in" },
+                    // The script fills it in.
+                    div.themes data-themes {}
+                    @if self.caller.csrf().is_some() {
+                        form method="post" action="/sign-out" { (self.csrf())
+                            button type="submit" { "Sign out" } }
+                    }
                 }
             }
         }
@@ -180,6 +207,8 @@ fn document(page: &Page, reader: Option<&Reader>) -> Markup {
                 @if let Some(csrf) = csrf { meta name="csrf" content=(csrf); }
                 title { (page.title) " · RAS" }
                 link rel="icon" type="image/svg+xml" href=(asset::ICON.path());
+                // Before the first paint, so that a page does not flash in another theme.
+                script src=(asset::THEME.path()) {}
                 @if page.charts { (style(&asset::CHARTS_STYLE)) }
                 (style(&asset::STYLE))
                 @if page.charts {
@@ -187,22 +216,33 @@ fn document(page: &Page, reader: Option<&Reader>) -> Markup {
                     script defer src=(asset::HEAT_MAPS.path()) {}
                 }
                 script defer src=(asset::SCRIPT.path()) {}
+                script defer src=(asset::READER.path()) {}
             }
             body {
                 a.skip href="#main" { "Skip to main content" }
                 header.top { div {
                     a.brand href="/" { (logo()) "RAS" }
-                    @if let Some(reader) = reader { (navigation(page.nav, reader)) (reader.account()) }
+                        @if let Some(reader) = reader { (search()) (reader.account()) (navigation(page.nav, reader)) }
                 } }
                 main #main tabindex="-1" { (page.body) }
                 footer {
                     span { "RAS " (env!("CARGO_PKG_VERSION")) }
-                    span { "Times are UTC, amounts are RRU (relative resource units)." }
+                    span { span data-zone { "Times are UTC" } ", amounts are RRU (relative resource units)." }
                     a href="/api" { "API" }
                     a href="/status" { "Status" }
                     a href="/metrics" { "Metrics" }
                 }
             }
+        }
+    }
+}
+
+/// The search field of every page.
+fn search() -> Markup {
+    html! {
+        form.search role="search" aria-label="Everything" method="get" action="/search" {
+            input type="search" name="q" aria-label="Search servers, racks, MSBs, reservations, owners, ids"
+                placeholder="Search" aria-keyshortcuts="/" autocomplete="off" data-search;
         }
     }
 }

@@ -31,6 +31,21 @@ pub(super) fn server(name: &str) -> String {
     format!("/servers/{}", segment(name))
 }
 
+/// Path of a rack.
+pub(super) fn rack(name: &str) -> String {
+    format!("/racks/{}", segment(name))
+}
+
+/// Path of the servers of a hardware type.
+pub(super) fn servers_of_type(name: &str) -> String {
+    format!("/servers?hardware_type={}", segment(name))
+}
+
+/// Path of a request.
+pub(super) fn request(id: &str) -> String {
+    format!("/requests/{}", segment(id))
+}
+
 /// Path of an MSB.
 pub(super) fn msb(name: &str) -> String {
     format!("/msbs/{}", segment(name))

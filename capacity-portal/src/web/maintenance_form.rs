@@ -215,7 +215,7 @@ fn page<'a>(
     preview: &Markup,
 ) -> Page<'a> {
     let body = html! {
-        p.kicker { a href="/maintenance" { "Maintenance" } }
+        (ui::crumbs(&[("/maintenance", "Maintenance")]))
         h1 { "Plan maintenance" }
         p.facts { span { "Containers end before work begins. Embedded buffers provide the servers: a window that would break a guarantee is refused." } }
         div.flow {

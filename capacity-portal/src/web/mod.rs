@@ -9,7 +9,11 @@
 //! | `reservations`, `reservation`, `composition` | the list; one reservation; its hardware, explained |
 //! | `request`, `request_form`, `request_fields`, `plan` | requests for capacity: page, form, fields; the plan and its application |
 //! | `solves`, `solve`, `heat` | the list; one solve; shares of reservations in MSBs |
+//! | `list`, `inventory` | lists as tables; servers, racks, MSBs and hardware types of the region; one rack |
+//! | `search` | everything that has a name or an id |
 //! | `servers`, `server` | servers of a reservation; one server and its history |
+//! | `moves` | moves of servers, and the switch that stops them |
+//! | `requests` | requests with their outcome |
 //! | `failures`, `give_way` | unavailability, outages, replacements, loans; preemption when several MSBs are lost |
 //! | `maintenance`, `maintenance_form` | the calendar; the form that schedules a window |
 //! | `drills` | simulated loss of an MSB |
@@ -25,18 +29,23 @@ mod emergencies;
 mod failures;
 mod give_way;
 mod heat;
+mod inventory;
 mod layout;
 mod link;
+mod list;
 mod maintenance;
 mod maintenance_form;
+mod moves;
 mod overview;
 mod plan;
 mod rack_map;
 mod request;
 mod request_fields;
 mod request_form;
+mod requests;
 mod reservation;
 mod reservations;
+mod search;
 mod server;
 mod server_edits;
 mod servers;
@@ -57,6 +66,12 @@ use axum::routing::{get, post};
 pub(crate) fn routes() -> Router<Site> {
     Router::new()
         .route("/", get(overview::show))
+        .route("/search", get(search::show))
+        .route("/servers", get(inventory::servers))
+        .route("/racks", get(inventory::racks))
+        .route("/racks/{name}", get(inventory::rack))
+        .route("/hardware-types", get(inventory::hardware_types))
+        .route("/msbs", get(inventory::msbs))
         .route("/msbs/{name}", get(rack_map::show))
         .route("/reservations", get(reservations::show))
         .route("/reservations/{name}", get(reservation::show))
@@ -64,10 +79,16 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/servers/{name}", get(server::show))
         .route("/request", get(request::show).post(request::plan))
         .route("/request/live", post(request::live))
+        .route("/requests", get(requests::list))
+        .route("/requests/{id}", get(requests::show))
+        .route("/requests/{id}/cancel", post(requests::cancel))
         .route("/plans/{id}", get(plan::show))
         .route("/plans/{id}/apply", post(plan::apply))
-        .route("/solves", get(solves::show))
+        .route("/solves", get(solves::show).post(solves::ask))
         .route("/solves/{id}", get(solve::show))
+        .route("/moves", get(moves::show))
+        .route("/moves/stop", post(moves::stop))
+        .route("/moves/resume", post(moves::resume))
         .route("/failures", get(failures::show))
         .route("/failures/give-way", post(give_way::give_way))
         .route("/maintenance", get(maintenance::show))

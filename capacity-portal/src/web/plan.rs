@@ -42,13 +42,14 @@ pub(super) async fn show(
         _ => Mood::Warn,
     };
     let body = html! {
-        p.kicker { "Plan · " code { (id) } }
+        (ui::crumbs(&[("/requests", "Requests")]))
         h1 { "Plan" }
         p.facts {
             (ui::state(mood, &plan.state))
+            span { "id " (ui::copyable(&id)) }
             span { "by " (plan.made_by) }
             span { "computed on version " (plan.version) }
-            @if plan.state == "made" { span { "can be applied until " (plan.expires_at.format("%Y-%m-%d %H:%M")) } }
+            @if plan.state == "made" { span { "can be applied until " (ui::when(plan.expires_at)) } }
         }
         @if instead {
             div.notice.warn { strong.verdict { "The region has changed" }

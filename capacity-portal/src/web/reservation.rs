@@ -134,7 +134,7 @@ impl ReservationPage<'_> {
         let of = self.reservation();
         html! {
             div.head { div {
-                p.kicker { a href="/reservations" { "Reservations" } " · " (of.owner) }
+                (ui::crumbs(&[("/reservations", "Reservations"), (&format!("/reservations?q={}", link::segment(&of.owner)), &of.owner)]))
                 h1 { (of.id) }
                 p.facts {
                     (reservations::state(self.audit(), self.summary))

@@ -116,10 +116,9 @@ impl ServerPage<'_> {
         let of = &self.server;
         html! {
             div.head { div {
-                p.kicker { (of.datacenter) " · "
-                    @if self.reader.is_scoped() { (of.msb) } @else { a href=(link::msb(&of.msb)) { (of.msb) } }
-                    " · " (of.rack) }
-                h1 { (of.server) }
+                @if self.reader.is_scoped() { p.kicker { (of.datacenter) " · " (of.msb) " · " (of.rack) } }
+                @else { (ui::crumbs(&[("/servers", "Servers"), (&link::msb(&of.msb), &of.msb), (&link::rack(&of.rack), &of.rack)])) }
+                h1 { (ui::copyable(&of.server)) }
                 p.facts {
                     (self.availability())
                     span { (of.hardware_type) }

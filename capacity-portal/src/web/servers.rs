@@ -72,7 +72,7 @@ pub(super) async fn show(
         region.into_iter().flat_map(|of| &of.hardware_types).map(|name| &**name).collect();
     let title = format!("Servers of {name}");
     let body = html! {
-        p.kicker { a href="/reservations" { "Reservations" } " · " a href=(link::reservation(&name)) { (name) } }
+        (ui::crumbs(&[("/reservations", "Reservations"), (&link::reservation(&name), &name)]))
         h1 { (title) }
         @if let Some(totals) = &page.totals { (facts(totals)) }
         form.toolbar method="get" action=(link::servers(&name)) {

@@ -39,7 +39,7 @@ pub(super) async fn show(
     let report = in_time(broker.solve_report(solve_id)).await?;
     let now = in_time(broker.clock()).await?;
     let body = html! {
-        p.kicker { a href="/solves" { "Solves" } " · " code { (solve.id) } }
+        (ui::crumbs(&[("/solves", "Solves")]))
         h1 { "Solve of " (ui::when(solve.requested_at)) }
         p.facts {
             (ui::state(solves::mood(solve.state), solve.state.as_str()))

@@ -2,10 +2,11 @@
 
 use super::layout::{NavItem, Page, RegionReader};
 use super::ui::{self, Mood};
+use crate::http::auth::Role;
 use crate::http::{Problem, Site, in_time};
 use axum::extract::State;
-use axum::response::Html;
-use broker::{HourOfMoves, SolveFigures, SolveRow, SolveState, State as _};
+use axum::response::{Html, Redirect};
+use broker::{Cause, HourOfMoves, SolveFigures, SolveId, SolveRow, SolveState, State as _};
 use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 use report::number;
@@ -35,8 +36,10 @@ pub(super) async fn show(
     let figures = in_time(broker.solve_figures(FIGURES)).await?;
     let moves = in_time(broker.moves_by_hour(HOURS)).await?;
     let body = html! {
-        h1 { "Solves" }
-        p.facts { span { "Each solve reassigns the whole region with as few moves as possible and proves how far it is from the optimum." } }
+        div.head { div { h1 { "Solves" }
+        p.facts { span { "Each solve reassigns the whole region with as few moves as possible and proves how far it is from the optimum." } } }
+            @if reader.may(Role::Operator) { form.actions method="post" action="/solves" { (reader.csrf())
+                button.main type="submit" { "Solve now" } } } }
         div.columns { (gaps(&figures)) (hours(&moves, now)) }
         section {
             h2 { "Latest" }
@@ -44,6 +47,21 @@ pub(super) async fn show(
         }
     };
     Ok(Page { nav: NavItem::Solves, title: "Solves", charts: true, body }.show(&reader))
+}
+
+/// Handler of `POST /solves`: queues a solve, or joins the one that is queued, and shows it.
+pub(super) async fn ask(
+    State(site): State<Site>,
+    RegionReader(reader): RegionReader,
+) -> Result<Redirect, Problem> {
+    let actor = reader.needs(Role::Operator)?;
+    let broker = &site.broker;
+    let asked =
+        in_time(broker.request_solve(&actor, SolveId::now_v7(), Cause::Demand, None)).await?;
+    Ok(match asked {
+        Some((solve, _)) => Redirect::to(&format!("/solves/{solve}")),
+        None => Redirect::to("/solves"),
+    })
 }
 
 /// How a state of a solve is coloured.

@@ -113,13 +113,27 @@ pub(super) fn bar(parts: &[(&str, f64)], whole: f64) -> Markup {
     }
 }
 
-/// An instant in UTC to the minute; the title has the seconds.
+/// An instant in UTC to the minute; the title has the seconds. The script shows it in the reader's time zone.
 pub(super) fn when(at: DateTime<Utc>) -> Markup {
     html! {
-        time datetime=(at.to_rfc3339()) title=(at.format("%Y-%m-%d %H:%M:%S UTC")) {
+        time data-instant datetime=(at.to_rfc3339()) title=(at.format("%Y-%m-%d %H:%M:%S UTC")) {
             (at.format("%Y-%m-%d %H:%M"))
         }
     }
+}
+
+/// Where a page is: links to the pages above it, the outermost first.
+pub(super) fn crumbs(above: &[(&str, &str)]) -> Markup {
+    html! {
+        nav.kicker aria-label="Breadcrumb" { ol.crumbs {
+            @for (path, title) in above { li { a href=(path) { (title) } } }
+        } }
+    }
+}
+
+/// A name or id that the script adds a button to copy it to.
+pub(super) fn copyable(text: &str) -> Markup {
+    html! { span data-copy=(text) { (text) } }
 }
 
 /// The distance of an instant from now: `12 min ago`, `in 3 h`.

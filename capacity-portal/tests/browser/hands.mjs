@@ -17,6 +17,11 @@ export class Mouse {
     await this.page.getByRole(role, { name, exact: typeof name === "string" }).first().click();
   }
 
+  /** Opens what a summary hides. */
+  async open(text) {
+    await this.page.locator("summary").filter({ hasText: text }).first().click();
+  }
+
   async fill(label, text) {
     await this.page.getByLabel(label, { exact: true }).fill(text);
   }
@@ -52,6 +57,11 @@ export class Keys {
 
   async press(role, name) {
     await this.#reach(this.page.getByRole(role, { name, exact: typeof name === "string" }).first(), `${role} ${name}`);
+    await this.page.keyboard.press("Enter");
+  }
+
+  async open(text) {
+    await this.#reach(this.page.locator("summary").filter({ hasText: text }).first(), text);
     await this.page.keyboard.press("Enter");
   }
 

@@ -184,7 +184,46 @@ for (const [turn, Hands] of [Mouse, Keys].entries()) {
       await page.getByText(/Every reservation keeps its promised capacity|would have less than promised/).waitFor();
     });
 
+    test("finds a server from any page", async () => {
+      // The key works wherever nothing is typed.
+      await page.getByRole("heading", { level: 1 }).click();
+      await page.keyboard.press("/");
+      await page.keyboard.type("m03-r001-s01");
+      await page.keyboard.press("Enter");
+      await page.waitForURL(/\/servers\/m03-r001-s01$/);
+      await hands.press("link", "m03-r001");
+      await page.getByRole("heading", { level: 1, name: /^Rack|m03-r001/ }).waitFor();
+    });
+
+    test("sorts and filters the list of servers", async () => {
+      await hands.press("link", "Servers");
+      await hands.choose("Use", "free");
+      await hands.press("button", "Show");
+      await page.waitForURL(/use=free/);
+      const uses = await page.locator("tbody td[data-label=Use]").allInnerTexts();
+      assert.ok(uses.length > 0 && uses.every((use) => use.trim() === "free"), uses.join());
+      await hands.press("link", "Rack");
+      await page.waitForURL(/order_by=rack/);
+      const racks = await page.locator("tbody td[data-label=Rack]").allInnerTexts();
+      assert.deepEqual(racks, [...racks].sort());
+    });
+
+    test("chooses a theme that stays", async () => {
+      await hands.open("browser");
+      await hands.press("button", "Dark");
+      const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+      await page.waitForFunction(() => document.documentElement.dataset.theme === "dark");
+      const dark = await background();
+      await page.goto(`${region.base}/solves`);
+      assert.equal(await background(), dark);
+      await hands.open("browser");
+      await hands.press("button", "Light");
+      await page.waitForFunction(() => document.documentElement.dataset.theme === "light");
+      assert.notEqual(await background(), dark);
+    });
+
     test("signs out", async () => {
+      await hands.open("browser");
       await hands.press("button", "Sign out");
       await page.waitForURL(/sign-in/);
       await page.goto(region.base);

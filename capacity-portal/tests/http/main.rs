@@ -10,6 +10,7 @@ mod figures;
 mod foreign;
 mod give_way;
 mod guarantee;
+mod list_pages;
 mod lists;
 mod maintenance;
 mod maintenance_pages;

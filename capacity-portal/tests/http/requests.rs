@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub const OWNER_A: &str = "secret-of-the-owner-a";
-const OWNER_B: &str = "secret-of-the-owner-b";
+pub const OWNER_B: &str = "secret-of-the-owner-b";
 const ADMIN: &str = "secret-of-an-admin---";
 
 pub async fn place() -> Place {

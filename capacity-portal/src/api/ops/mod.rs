@@ -14,7 +14,7 @@ pub(crate) mod give_way;
 mod hardware;
 pub(crate) mod maintenance;
 mod moves;
-mod places;
+pub(crate) mod places;
 mod profiles;
 mod quotas;
 pub(crate) mod racks;

@@ -4,29 +4,42 @@ use crate::http::auth::Caller;
 use crate::http::list::{ListKind, ListPage, ListQuery, ListRequest, NoFilters, PAGE};
 use crate::http::list_filter::{Cell, Row};
 use crate::http::{Problem, Site};
-use crate::region_summary::{RegionSummary, ServerCounts};
+use crate::region_summary::{RegionSummary, ServerCounts, ServerUse};
 use api_types::inventory::{Msb, Msbs, Rack, Racks, RegionServer, RegionServers};
 use axum::extract::State;
 use axum::response::Response;
 use control::{CachedRegion, RegionError};
-use fleet::{MsbIx, Reservation, ReservationIx, Server};
+use fleet::{MsbIx, RackIx, Reservation, ReservationIx, Server};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
-const SERVERS: ListKind =
+pub(crate) const SERVERS: ListKind =
     ListKind { rows: "servers", key: &["server"], order: "server", page: PAGE };
-const RACKS: ListKind = ListKind { rows: "racks", key: &["rack"], order: "rack", page: PAGE };
-const MSBS: ListKind = ListKind { rows: "msbs", key: &["msb"], order: "msb", page: PAGE };
+pub(crate) const RACKS: ListKind =
+    ListKind { rows: "racks", key: &["rack"], order: "rack", page: PAGE };
+pub(crate) const MSBS: ListKind =
+    ListKind { rows: "msbs", key: &["msb"], order: "msb", page: PAGE };
 
 /// A server of a region. Large regions have many, so values are read where they are.
-struct ServerOf<'a> {
+pub(crate) struct ServerOf<'a> {
     region: &'a CachedRegion,
     server: &'a Server,
     generation: i64,
 }
 
 impl<'a> ServerOf<'a> {
+    /// All servers of a region.
+    pub(crate) fn all(region: &'a CachedRegion) -> impl Iterator<Item = ServerOf<'a>> {
+        let rows = region.snapshot.servers.iter().zip(&region.generations);
+        rows.map(move |(server, generation)| ServerOf { region, server, generation: *generation })
+    }
+
+    /// Whether it is in a rack.
+    pub(crate) fn is_in_rack(&self, rack: RackIx) -> bool {
+        self.server.rack == rack
+    }
+
     fn named(&self, reservation: Option<ReservationIx>) -> Option<&'a str> {
         let named = |of: &'a Reservation| -> &'a str { &of.id };
         reservation.map(|of| named(&self.region.snapshot.reservations[of.ix()]))
@@ -45,6 +58,7 @@ impl<'a> ServerOf<'a> {
             msb: region.msbs[region.msb_of(server).ix()].id.to_string(),
             rack: region.racks[server.rack.ix()].id.to_string(),
             hardware_type: region.hardware_types[server.hardware_type.ix()].to_string(),
+            used_for: ServerUse::of(region, server).as_str().to_owned(),
             reservation: text(self.named(server.current)),
             moving: server.pending.is_some(),
             target: text(self.target()),
@@ -73,6 +87,7 @@ impl<'a> Row for ServerOf<'a> {
             "hardware_type" => {
                 Cell::Text((&*region.hardware_types[server.hardware_type.ix()]).into())
             }
+            "use" => Cell::Text(ServerUse::of(region, server).as_str().into()),
             "reservation" => optional(self.named(server.current)),
             "moving" => Cell::Bool(server.pending.is_some()),
             "target" => optional(self.target()),
@@ -107,15 +122,7 @@ pub(super) async fn servers(
     caller.reads_region()?;
     let held = site.cached_region().await?;
     let taken_at = held.snapshot.taken_at;
-    let listed = spawn_blocking(move || {
-        let rows = held.snapshot.servers.iter().zip(&held.generations);
-        let rows = rows.map(|(server, generation)| ServerOf {
-            region: &held,
-            server,
-            generation: *generation,
-        });
-        list.page(SERVERS, &filters, rows)
-    });
+    let listed = spawn_blocking(move || list.page(SERVERS, &filters, ServerOf::all(&held)));
     let page: ListPage = listed.await.expect("it neither panics nor is cancelled")?;
     let of = RegionServers { taken_at, servers: Vec::new(), next_page_token: None };
     Ok(page.response(&of))
@@ -127,7 +134,7 @@ async fn summary(site: &Site) -> Result<Arc<RegionSummary>, Problem> {
     summary.ok_or_else(|| RegionError::NothingLoaded.into())
 }
 
-fn rack(of: &RegionSummary, at: usize) -> Rack {
+pub(crate) fn rack(of: &RegionSummary, at: usize) -> Rack {
     let (region, counts) = (of.region(), &of.racks[at]);
     let rack = &region.racks[at];
     let msb = &region.msbs[rack.msb.ix()];
@@ -147,7 +154,7 @@ fn rack(of: &RegionSummary, at: usize) -> Rack {
     }
 }
 
-fn msb(of: &RegionSummary, at: usize) -> Msb {
+pub(crate) fn msb(of: &RegionSummary, at: usize) -> Msb {
     let (region, counts) = (of.region(), &of.msbs[at]);
     let msb = &region.msbs[at];
     let ServerCounts { in_use, idle, shared, free, down, moving, lent } = *counts;

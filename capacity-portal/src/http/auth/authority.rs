@@ -3,6 +3,7 @@
 use super::secret::digest;
 pub use broker::Role;
 use broker::{LOCAL_ACTOR_PREFIX, SecretDigest};
+use chrono::{DateTime, Utc};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -46,6 +47,8 @@ pub struct Token {
     pub(crate) owner: Option<Arc<str>>,
     /// Digest of the secret; the secret itself is not stored.
     pub(crate) digest: SecretDigest,
+    /// When it expires; `None`: never, as tokens of the settings and users of this machine.
+    pub(crate) expires_at: Option<DateTime<Utc>>,
 }
 
 impl fmt::Debug for Token {
@@ -100,7 +103,7 @@ impl Token {
             return Err(TokenError::HasOwner { name: named(), role: *role });
         }
         let (roles, owner) = (roles.iter().copied().collect(), owner.map(Arc::from));
-        Ok(Token { name: name.into(), roles, owner, digest: digest(secret) })
+        Ok(Token { name: name.into(), roles, owner, digest: digest(secret), expires_at: None })
     }
 
     /// Whether one of its roles includes this role.

@@ -123,6 +123,7 @@ impl TokenCache {
             roles: [role].into(),
             owner: found.owner.as_deref().map(Arc::from),
             digest: *digest,
+            expires_at: Some(found.expires_at),
         };
         self.entries().tokens.insert(*digest, token.clone());
         if found.used_unsaid

@@ -10,6 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode};
 use axum_extra::extract::CookieJar;
 use axum_extra::extract::cookie::{Cookie, SameSite};
+use chrono::{DateTime, Utc};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -108,6 +109,11 @@ impl Caller {
     /// Whether this caller may see an object of this owner; otherwise it is reported as missing.
     pub(crate) fn sees(&self, owner: &str) -> bool {
         self.scope().is_none_or(|scope| scope == owner)
+    }
+
+    /// When the token of this caller expires; `None`: never, or the caller is anonymous.
+    pub(crate) fn expires_at(&self) -> Option<DateTime<Utc>> {
+        self.token().and_then(|token| token.expires_at)
     }
 
     /// Roles of this caller.
