@@ -90,10 +90,10 @@ pub fn statuses(
                 counted.leaving.add(rru);
             }
         }
-        if let Some(holder) = server.holder().filter(|_| server.available) {
-            if server.pending.is_some() {
-                all[holder.ix()].arriving.add(worth(&region.reservations[holder.ix()]));
-            }
+        if let Some(holder) =
+            server.holder().filter(|_| server.available && server.pending.is_some())
+        {
+            all[holder.ix()].arriving.add(worth(&region.reservations[holder.ix()]));
         }
     }
     let rows = region.reservations.iter().zip(all.iter().zip(&certificate.figures));

@@ -94,7 +94,7 @@ fn text(shown: &MovesUnderWay, stuck: bool) -> String {
             of.version.to_string(),
         ]);
     }
-    text += &format!("\n{}", table.to_string());
+    text += &format!("\n{}", table);
     let chosen = if stuck { shown.stuck } else { shown.under_way };
     let hidden = chosen.saturating_sub(shown.moves.len());
     if hidden > 0 {

@@ -123,6 +123,6 @@ fn text(of: &GiveWay) -> String {
         (true, Some(taken)) => format!("{taken} servers are moving"),
         _ => "nothing was changed; apply it with --apply --why TEXT".to_owned(),
     };
-    text.push_str(&format!("\n\n{}\n\n{end}", table.to_string()));
+    text.push_str(&format!("\n\n{}\n\n{end}", table));
     text
 }

@@ -62,6 +62,6 @@ fn text(listed: &Listed) -> String {
             row.event.clone(),
         ]);
     }
-    text.push_str(&format!("\n{}", table.to_string()));
+    text.push_str(&format!("\n{}", table));
     text
 }
