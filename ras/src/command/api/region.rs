@@ -340,8 +340,7 @@ fn edited(effect: &ServersEdited) -> String {
     for of in &effect.change {
         table.add_row([of.hardware_type.clone(), of.msb.clone(), format!("{:+}", of.servers)]);
     }
-    let mut text =
-        if effect.change.is_empty() { String::new() } else { format!("{}\n\n", table) };
+    let mut text = if effect.change.is_empty() { String::new() } else { format!("{}\n\n", table) };
     for (names, what) in [(&effect.new_racks, "new racks"), (&effect.new_msbs, "new MSBs")] {
         if !names.is_empty() {
             text.push_str(&format!("{what}: {}\n", names.join(", ")));
