@@ -100,8 +100,10 @@ async fn emergency_is_previewed_and_limited() {
     let mut tokens = tokens();
     tokens.push(Token::new("rescue", &[Role::Emergency], RESCUE).expect("a token"));
     let place = Place::with(Authority::new(tokens, false).expect("tokens")).await;
-    let preview =
-        async |of: &str| place.get(&format!("/ops/v1/emergencies/preview?reservation={of}")).await;
+    let preview = async |of: &str| {
+        let path = format!("/ops/v1/emergencies/preview?reservation={of}");
+        answer(place.send(Method::GET, &path, Some(ROOT), "").await).await
+    };
     let (status, of) = preview("a&rru=2").await;
     assert_eq!((status.as_u16(), &of["refusal"]), (200, &Value::Null), "{of}");
     assert!(of["servers"].as_u64() > Some(0) && of["grantable_rru"] == 2.0, "{of}");

@@ -132,7 +132,8 @@ async fn same_words_are_same_figures_everywhere() {
     };
 
     // An emergency raises the promise before its servers are bound.
-    let asked = json!({ "reservation": "a", "rru": 5.0, "why": "site outage" }).to_string();
+    let asked = json!({ "reservation": "a", "rru": 4.0, "why": "site outage", "max_servers": 24 })
+        .to_string();
     let asked = place.send(Method::POST, "/ops/v1/emergencies", Some(ROOT), asked).await;
     assert_eq!(asked.status(), 202);
     let epoch = lead(&place).await;

@@ -60,7 +60,7 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("post", "/ops/v1/usage", Has(Role::Health)),
     ("get", "/ops/v1/emergencies", ReadsRegion),
     ("post", "/ops/v1/emergencies", Has(Role::Emergency)),
-    ("get", "/ops/v1/emergencies/preview", ReadsRegion),
+    ("get", "/ops/v1/emergencies/preview", Has(Role::Emergency)),
     ("get", "/ops/v1/emergencies/{id}", ReadsRegion),
     ("post", "/ops/v1/emergencies/{id}/end", Has(Role::Emergency)),
     ("get", "/ops/v1/maintenance", ReadsRegion),
@@ -123,7 +123,11 @@ const ROUTES: &[(&str, &str, Who)] = &[
 
 /// What must be in the query, so that what is asked can be read.
 fn query(path: &str) -> &'static str {
-    if path.ends_with("/changes") { "?from=1" } else { "" }
+    match path {
+        "/ops/v1/emergencies/preview" => "?reservation=a&rru=1",
+        _ if path.ends_with("/changes") => "?from=1",
+        _ => "",
+    }
 }
 
 /// Makes a token in the store.

@@ -152,7 +152,7 @@ pub(super) async fn preview(
     caller: Caller,
     StrictQuery(asked): StrictQuery<PreviewQuery>,
 ) -> Result<Json<EmergencyPreview>, Problem> {
-    caller.reads_region()?;
+    caller.needs(Role::Emergency)?;
     let PreviewQuery { reservation, rru, beyond_limits } = asked;
     let amount = Rru::from_f64(rru).filter(|amount| *amount > Rru::ZERO);
     let amount = amount.ok_or(EmergencyError::Amount)?;
