@@ -13,8 +13,9 @@ export class Mouse {
     this.page = page;
   }
 
-  async press(role, name) {
-    await this.page.getByRole(role, { name, exact: typeof name === "string" }).first().click();
+  /** Presses an element; `within` is the page, or a part of it. */
+  async press(role, name, within = this.page) {
+    await within.getByRole(role, { name, exact: typeof name === "string" }).first().click();
   }
 
   /** Opens what a summary hides. */
@@ -27,7 +28,7 @@ export class Mouse {
   }
 
   async choose(label, option) {
-    await this.page.getByLabel(label, { exact: true }).selectOption({ label: option });
+    await this.page.getByRole("combobox", { name: label, exact: true }).selectOption({ label: option });
   }
 }
 
@@ -55,8 +56,8 @@ export class Keys {
     assert.ok(ring, `${new URL(this.page.url()).pathname}: the focus of ${what} is not visible`);
   }
 
-  async press(role, name) {
-    await this.#reach(this.page.getByRole(role, { name, exact: typeof name === "string" }).first(), `${role} ${name}`);
+  async press(role, name, within = this.page) {
+    await this.#reach(within.getByRole(role, { name, exact: typeof name === "string" }).first(), `${role} ${name}`);
     await this.page.keyboard.press("Enter");
   }
 
@@ -73,7 +74,7 @@ export class Keys {
   }
 
   async choose(label, option) {
-    await this.#reach(this.page.getByLabel(label, { exact: true }), label);
+    await this.#reach(this.page.getByRole("combobox", { name: label, exact: true }), label);
     await this.page.keyboard.type(option);
   }
 }

@@ -93,7 +93,7 @@ for (const [turn, Hands] of [Mouse, Keys].entries()) {
 
     /** Number of servers on the page of a reservation. */
     const granted = async () => {
-      const tile = await page.locator("dl div").filter({ hasText: "Granted, RRU" }).first().innerText();
+      const tile = await page.locator("dl div").filter({ hasText: "Held now, RRU" }).first().innerText();
       return Number(tile.match(/([\d,]+) servers?/)[1].replaceAll(",", ""));
     };
 
@@ -156,7 +156,7 @@ for (const [turn, Hands] of [Mouse, Keys].entries()) {
     });
 
     test("previews and plans maintenance of a server", async () => {
-      await hands.press("link", "Servers");
+      await hands.press("link", "Servers", page.getByRole("main"));
       await page.getByRole("heading", { level: 1, name: `Servers of ${name}` }).waitFor();
       await page.getByRole("rowheader").first().waitFor();
       // The reservation is too small to spare a server; those of a shared buffer have no guarantee.
