@@ -75,9 +75,38 @@
     let timer = 0;
     let pending = null;
     let last = "";
+    const counted = () => form.elements[form.elements.count.value === "servers" ? "servers" : "capacity_rru"];
+    // Each error of the plan is shown at its field too; the longest part of its path that is a field.
+    const mark = () => {
+      form.querySelectorAll(".error.typed").forEach((error) => error.remove());
+      form.querySelectorAll("[data-typed]").forEach((field) => {
+        field.removeAttribute("aria-invalid");
+        delete field.dataset.typed;
+      });
+      for (const error of preview.querySelectorAll("[data-field]")) {
+        const path = error.dataset.field;
+        for (let name = path; name; name = name.slice(0, Math.max(name.lastIndexOf("."), name.lastIndexOf("["), 0))) {
+          const field = form.querySelector(`[name="${CSS.escape(name)}"]`);
+          if (!field) continue;
+          field.setAttribute("aria-invalid", "true");
+          field.dataset.typed = "";
+          const text = document.createElement("span");
+          text.className = "error typed";
+          text.textContent = error.textContent.slice(path.length + 2);
+          field.after(text);
+          break;
+        }
+      }
+    };
+    // The form of a reservation that exists is filled in with what it has.
+    form.elements.reservation.addEventListener("change", (event) => {
+      const name = event.target.value.trim();
+      const known = [...(event.target.list?.options || [])].some((option) => option.value === name);
+      if (known && name !== form.elements.filled_from.value) location.assign("/request?reservation=" + encodeURIComponent(name));
+    });
     const plan = async () => {
       const body = new URLSearchParams(new FormData(form));
-      if (!form.checkValidity() || body.toString() === last) return;
+      if (!form.checkValidity() || !counted().value || body.toString() === last) return;
       last = body.toString();
       pending?.abort();
       pending = new AbortController();
@@ -85,8 +114,10 @@
       try {
         const answer = await fetch(form.dataset.live, { method: "POST", body, signal: pending.signal });
         const text = await answer.text();
-        if ((answer.headers.get("content-type") || "").startsWith("text/html") && answer.ok) preview.innerHTML = text;
-        else last = "";
+        if ((answer.headers.get("content-type") || "").startsWith("text/html") && answer.ok) {
+          preview.innerHTML = text;
+          mark();
+        } else last = "";
         preview.removeAttribute("aria-busy");
       } catch (error) {
         if (error.name === "AbortError") return;
@@ -95,6 +126,6 @@
       }
     };
     form.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(plan, 600); });
-    if (form.elements.capacity_rru?.value) plan();
+    if (counted().value) plan();
   }
 })();

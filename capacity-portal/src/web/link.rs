@@ -46,6 +46,11 @@ pub(super) fn request(id: &str) -> String {
     format!("/requests/{}", segment(id))
 }
 
+/// Path of a plan.
+pub(super) fn plan(id: &str) -> String {
+    format!("/plans/{}", segment(id))
+}
+
 /// Path of an MSB.
 pub(super) fn msb(name: &str) -> String {
     format!("/msbs/{}", segment(name))

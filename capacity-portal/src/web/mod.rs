@@ -79,6 +79,7 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/servers/{name}", get(server::show))
         .route("/request", get(request::show).post(request::plan))
         .route("/request/live", post(request::live))
+        .route("/request/submit", post(request::submit))
         .route("/requests", get(requests::list))
         .route("/requests/{id}", get(requests::show))
         .route("/requests/{id}/cancel", post(requests::cancel))

@@ -4,7 +4,7 @@ use super::layout::{NavItem, Page, Reader};
 use super::request_fields::{self, Fields};
 use super::request_form::FormView;
 use super::{link, plan, ui};
-use crate::api::v1::plans;
+use crate::api::v1::{plans, reservations};
 use crate::http::{Problem, Site, in_time};
 use crate::region_summary::RegionSummary;
 use api_types::plans::Plan;
@@ -35,10 +35,13 @@ pub(super) async fn show(
         let of = &region.reservations[region.reservation(&reservation)?.ix()];
         (of.kind == ReservationKind::Guaranteed && reader.sees(&of.owner)).then_some(of)
     });
-    let fields = found.zip(summary.as_deref()).map_or_else(
-        || vec![("reservation".to_owned(), reservation.clone())],
-        |(of, summary)| request_fields::of_reservation(of, summary),
-    );
+    let fields = match found.zip(summary.as_deref()) {
+        None => vec![("reservation".to_owned(), reservation.clone())],
+        Some((of, summary)) => {
+            let stored = in_time(site.broker.reservation_summary(&reservation)).await?;
+            request_fields::of_reservation(of, summary, stored.as_ref())
+        }
+    };
     page(&site, &reader, summary.as_deref(), &fields, None).await
 }
 
@@ -55,6 +58,23 @@ async fn planned(
     .await
 }
 
+/// The form with its errors, if they are the reader's.
+async fn rejected(
+    site: &Site,
+    reader: &Reader,
+    fields: &[(String, String)],
+    problem: Problem,
+) -> Result<Response, Problem> {
+    // An alternative that was chosen has no field to be corrected.
+    let of_form = request_fields::value(fields, "change").is_empty();
+    if !of_form || problem.status() != StatusCode::UNPROCESSABLE_ENTITY {
+        return Err(problem);
+    }
+    let summary = site.region_summaries.current(&site.region).await?;
+    let page = page(site, reader, summary.as_deref(), fields, Some(&problem)).await?;
+    Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
+}
+
 /// Handler of `POST /request`: plans the request and redirects to the plan, or shows the form with its errors.
 pub(super) async fn plan(
     State(site): State<Site>,
@@ -62,15 +82,21 @@ pub(super) async fn plan(
     Form(fields): Form<Fields>,
 ) -> Result<Response, Problem> {
     match planned(&site, &reader, &fields).await {
-        Ok(made) => {
-            Ok(Redirect::to(&format!("/plans/{}", link::segment(&made.plan))).into_response())
-        }
-        Err(problem) if problem.status() == StatusCode::UNPROCESSABLE_ENTITY => {
-            let summary = site.region_summaries.current(&site.region).await?;
-            let page = page(&site, &reader, summary.as_deref(), &fields, Some(&problem)).await?;
-            Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
-        }
-        Err(problem) => Err(problem),
+        Ok(made) => Ok(Redirect::to(&link::plan(&made.plan)).into_response()),
+        Err(problem) => rejected(&site, &reader, &fields, problem).await,
+    }
+}
+
+/// Handler of `POST /request/submit`: submits the request and redirects to it, or shows the form with its errors.
+pub(super) async fn submit(
+    State(site): State<Site>,
+    reader: Reader,
+    Form(fields): Form<Fields>,
+) -> Result<Response, Problem> {
+    let change = request_fields::to_change(&fields);
+    match reservations::submitted_for(&site, reader.caller(), &change).await {
+        Ok(id) => Ok(Redirect::to(&link::request(&id.to_string())).into_response()),
+        Err(problem) => rejected(&site, &reader, &fields, problem).await,
     }
 }
 
@@ -93,7 +119,11 @@ fn wrong(problem: &Problem) -> Markup {
         div.notice.bad role="alert" {
             strong.verdict { @if errors.is_empty() { "The request cannot be planned" } @else { "Some fields need correction" } }
             @if errors.is_empty() { p { (problem.detail()) } } @else {
-                ul { @for error in &errors { li { (error.field.trim_start_matches("changes[0].")) ": " (error.detail) } } }
+                // The script shows each error at its field.
+                ul { @for error in &errors {
+                    @let field = error.field.trim_start_matches("changes[0].");
+                    li data-field=(field) { (field) ": " (error.text()) }
+                } }
             }
         }
     }
@@ -108,7 +138,8 @@ async fn page(
 ) -> Result<Html<String>, Problem> {
     let profiles = in_time(site.broker.rru_profiles(None)).await?;
     let profiles = profiles.into_iter().map(|of| of.profile).collect();
-    let form = FormView { reader, summary, fields, profiles };
+    let errors = problem.map(ui::field_errors).unwrap_or_default();
+    let form = FormView { reader, summary, fields, profiles, errors };
     let body = html! {
         h1 { "Request capacity" }
         p.facts { span { "The plan is computed on the current region while you type. Nothing changes until you apply it." } }

@@ -1,6 +1,9 @@
 //! Fields of the request form: from a reservation to fields, and from fields to a change as the API takes it.
+//! A field has the name of its member in the API, so that an error of the API names its field.
 
 use crate::region_summary::RegionSummary;
+use broker::ReservationSummary;
+use chrono::{DateTime, Utc};
 use fleet::{CapacityRequest, Reservation};
 use serde_json::{Map, Value, json};
 
@@ -16,14 +19,34 @@ pub(super) const AFFINITY: &str = "affinity.";
 /// Prefix of the fields of allowed datacenters.
 pub(super) const ALLOWED: &str = "allowed.";
 
+/// Prefix of the ticked hardware types of a request that counts servers.
+pub(super) const TYPE: &str = "type.";
+
+/// The field that says what the capacity is counted in.
+pub(super) const COUNT: &str = "count";
+
+/// Value of [`COUNT`]: in servers.
+pub(super) const SERVERS: &str = "servers";
+
+/// The reservation that the form was filled in from.
+pub(super) const FILLED_FROM: &str = "filled_from";
+
+/// Prefix of the fields of a churn contract.
+pub(super) const CONTRACT: &str = "churn_contract.";
+
 /// Fields that override defaults of the region.
 const SHARES: [&str; 3] = ["msb_alpha", "rack_alpha", "affinity_theta"];
 
 /// Fields that show a reservation as it is.
-pub(super) fn of_reservation(of: &Reservation, summary: &RegionSummary) -> Fields {
+pub(super) fn of_reservation(
+    of: &Reservation,
+    summary: &RegionSummary,
+    stored: Option<&ReservationSummary>,
+) -> Fields {
     let mut fields: Fields = Vec::new();
     let mut push = |name: &str, value: String| fields.push((name.to_owned(), value));
     push("reservation", of.id.to_string());
+    push(FILLED_FROM, of.id.to_string());
     push("owner", of.owner.to_string());
     push("capacity_rru", of.capacity.to_string());
     push("priority", of.priority.to_string());
@@ -52,7 +75,34 @@ pub(super) fn of_reservation(of: &Reservation, summary: &RegionSummary) -> Field
     if let Some(profile) = &of.host_profile {
         push("host_profile", profile.to_string());
     }
+    let Some(stored) = stored else { return fields };
+    if let Some(at) = stored.in_force.as_ref().and_then(|of| of.ends_at) {
+        push("ends_at", local(at));
+    }
+    let labels = stored.labels.iter().map(|(label, value)| format!("{label}={value}"));
+    push("labels", labels.collect::<Vec<_>>().join("\n"));
+    if let Some(of) = &stored.contract {
+        let percent = f64::from(of.in_use_micro) / 10_000.0;
+        push(&format!("{CONTRACT}in_use_percent"), percent.to_string());
+        let hours = of.window.as_secs_f64() / 3_600.0;
+        push(&format!("{CONTRACT}window_seconds"), hours.to_string());
+        let quiet: Vec<String> = of.quiet.iter().map(ToString::to_string).collect();
+        push(&format!("{CONTRACT}quiet"), quiet.join(", "));
+        push(&format!("{CONTRACT}zone"), of.zone.clone());
+    }
     fields
+}
+
+/// An instant as a field of dates and times takes it, in UTC.
+fn local(at: DateTime<Utc>) -> String {
+    at.format("%Y-%m-%dT%H:%M").to_string()
+}
+
+/// The instant of a field of dates and times, which are in UTC, as the API takes it.
+fn instant(text: &str) -> String {
+    // Browsers leave out seconds that are zero.
+    let seconds = if text.matches(':').count() == 1 { ":00" } else { "" };
+    format!("{text}{seconds}Z")
 }
 
 /// Value of a field; empty if the field is missing.
@@ -67,19 +117,15 @@ pub(super) fn to_change(fields: &[(String, String)]) -> Value {
     if !change.is_empty() {
         return serde_json::from_str(change).unwrap_or(Value::Null);
     }
-    let number = |text: &str| match text.parse::<f64>() {
-        Ok(number) => json!(number),
-        Err(_) => json!(text),
-    };
     let mut change = Map::new();
+    let given = |name: &str| Some(value(fields, name)).filter(|text| !text.is_empty());
     change.insert("reservation".to_owned(), json!(value(fields, "reservation")));
-    if !value(fields, "owner").is_empty() {
-        change.insert("owner".to_owned(), json!(value(fields, "owner")));
+    if let Some(owner) = given("owner") {
+        change.insert("owner".to_owned(), json!(owner));
     }
-    change.insert("capacity_rru".to_owned(), number(value(fields, "capacity_rru")));
     change.insert("msb_buffer".to_owned(), json!(value(fields, "msb_buffer") == "on"));
-    if let Ok(priority) = value(fields, "priority").parse::<i32>() {
-        change.insert("priority".to_owned(), json!(priority));
+    if let Some(text) = given("priority") {
+        change.insert("priority".to_owned(), whole(text));
     }
     let group = |prefix: &str| -> Map<String, Value> {
         (fields.iter())
@@ -88,37 +134,129 @@ pub(super) fn to_change(fields: &[(String, String)]) -> Value {
             .map(|(name, value)| (name.to_owned(), number(value)))
             .collect()
     };
-    let values = group(VALUE);
-    if !value(fields, "profile").is_empty() {
-        // A chosen profile replaces the values, which may be filled in from the reservation.
-        change.insert("profile".to_owned(), json!(value(fields, "profile")));
-    } else if !values.is_empty() {
-        change.insert("rru".to_owned(), Value::Object(values));
+    if value(fields, COUNT) == SERVERS {
+        change.insert(SERVERS.to_owned(), whole(value(fields, SERVERS)));
+        change.insert("hardware_types".to_owned(), group(TYPE).keys().cloned().collect());
+    } else {
+        change.insert("capacity_rru".to_owned(), number(value(fields, "capacity_rru")));
+        let values = group(VALUE);
+        if let Some(profile) = given("profile") {
+            // A chosen profile replaces the values, which may be filled in from the reservation.
+            change.insert("profile".to_owned(), json!(profile));
+        } else if !values.is_empty() {
+            change.insert("rru".to_owned(), Value::Object(values));
+        }
     }
-    // An empty field means the default of the region; a field that the form lacks stays unchanged.
-    let has = |name: &str| fields.iter().any(|(of, _)| of.starts_with(name));
-    for name in SHARES.into_iter().filter(|name| has(name)) {
-        let text = value(fields, name);
-        change.insert(name.to_owned(), if text.is_empty() { Value::Null } else { number(text) });
+    // An empty field stands for the default if the form was filled in from this reservation. Otherwise it says
+    // nothing of what the reservation has.
+    let resets = value(fields, FILLED_FROM) == value(fields, "reservation");
+    for name in SHARES {
+        set(&mut change, name, given(name).map(number), resets);
     }
-    if has("host_profile") {
-        let name = Some(value(fields, "host_profile")).filter(|name| !name.is_empty());
-        change.insert("host_profile".to_owned(), json!(name));
+    set(&mut change, "host_profile", given("host_profile").map(|name| json!(name)), resets);
+    for name in ["replicas", "replicas_per_msb"] {
+        set(&mut change, name, given(name).map(whole), resets);
     }
-    for name in ["replicas", "replicas_per_msb"].into_iter().filter(|name| has(name)) {
-        let text = value(fields, name);
-        let whole = || text.parse::<u64>().map_or_else(|_| json!(text), |whole| json!(whole));
-        change.insert(name.to_owned(), if text.is_empty() { Value::Null } else { whole() });
+    let ticked = fields.iter().filter(|(_, value)| value == "on");
+    let allowed: Vec<&str> = ticked.filter_map(|(name, _)| name.strip_prefix(ALLOWED)).collect();
+    if resets || !allowed.is_empty() {
+        change.insert("allowed_datacenters".to_owned(), json!(allowed));
     }
-    if has(ALLOWED) {
-        let ticked = fields.iter().filter(|(_, value)| value == "on");
-        let names = ticked.filter_map(|(name, _)| name.strip_prefix(ALLOWED));
-        change.insert("allowed_datacenters".to_owned(), names.collect());
+    let affinity = group(AFFINITY);
+    if resets || !affinity.is_empty() {
+        change.insert("affinity".to_owned(), Value::Object(affinity));
     }
-    if has(AFFINITY) {
-        change.insert("affinity".to_owned(), Value::Object(group(AFFINITY)));
+    set(&mut change, "ends_at", given("ends_at").map(|text| json!(instant(text))), resets);
+    if resets || given("labels").is_some() {
+        change.insert("labels".to_owned(), labels(value(fields, "labels")));
+    }
+    set(&mut change, "churn_contract", contract(fields), resets);
+    match value(fields, "grant_policy") {
+        "" => {}
+        "at_least" => {
+            let least = number(value(fields, "grant_policy.at_least_rru"));
+            change.insert("grant_policy".to_owned(), json!({ "at_least_rru": least }));
+        }
+        word => {
+            change.insert("grant_policy".to_owned(), json!(word));
+        }
+    }
+    if let Some(text) = given("starts_at") {
+        change.insert("starts_at".to_owned(), json!(instant(text)));
     }
     Value::Object(change)
+}
+
+/// Sets a member; without a value to null, if that is meant.
+fn set(change: &mut Map<String, Value>, name: &str, value: Option<Value>, resets: bool) {
+    if value.is_some() || resets {
+        change.insert(name.to_owned(), json!(value));
+    }
+}
+
+/// A number, or the text that is none, so that the answer names its field.
+fn number(text: &str) -> Value {
+    text.parse::<f64>().map_or_else(|_| json!(text), |number| json!(number))
+}
+
+/// A whole number, or the text that is none.
+fn whole(text: &str) -> Value {
+    text.parse::<i64>().map_or_else(|_| json!(text), |whole| json!(whole))
+}
+
+/// `NAME=VALUE` on lines, or separated by commas.
+fn labels(text: &str) -> Value {
+    let pairs = text.split(['\n', ',']).map(str::trim).filter(|pair| !pair.is_empty());
+    let pairs = pairs.map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (name.trim().to_owned(), json!(value.trim()))
+    });
+    Value::Object(pairs.collect())
+}
+
+/// The churn contract of the form; `None` if its share is empty.
+fn contract(fields: &[(String, String)]) -> Option<Value> {
+    let of = |name: &str| value(fields, &format!("{CONTRACT}{name}"));
+    if of("in_use_percent").is_empty() {
+        return None;
+    }
+    // The form takes hours.
+    let seconds = of("window_seconds").parse::<f64>().map_or_else(
+        |_| json!(of("window_seconds")),
+        |hours| {
+            let seconds = hours * 3_600.0;
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "a whole number in the range of i64"
+            )]
+            if (0.0..1e15).contains(&seconds) {
+                json!(seconds.round() as i64)
+            } else {
+                json!(seconds)
+            }
+        },
+    );
+    let quiet = of("quiet").split(',').map(str::trim).filter(|time| !time.is_empty());
+    let mut contract = json!({
+        "in_use_percent": number(of("in_use_percent")),
+        "window_seconds": seconds,
+        "quiet": quiet.collect::<Vec<_>>(),
+    });
+    if !of("zone").is_empty() {
+        contract["zone"] = json!(of("zone"));
+    }
+    Some(contract)
+}
+
+/// The field of the form with an error of the API: the longest part of its path that is a field.
+pub(super) fn field_of<'a>(path: &'a str, is_field: impl Fn(&str) -> bool) -> Option<&'a str> {
+    let mut path = path.trim_start_matches("changes[0].");
+    loop {
+        if is_field(path) {
+            return Some(path);
+        }
+        path = &path[..path.rfind(['.', '['])?];
+    }
 }
 
 /// The value of the hidden field `change` that asks for an alternative of a quote.
@@ -134,7 +272,7 @@ pub(super) fn change_field(request: &CapacityRequest) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{change_field, to_change};
+    use super::{change_field, field_of, to_change};
     use fleet::CapacityRequest;
     use serde_json::json;
 
@@ -154,6 +292,7 @@ mod tests {
             "rru": { "C1": 1.5, "C3": "many" } });
         assert_eq!(to_change(&form), wanted);
         let more = [
+            field("filled_from", "web"),
             field("profile", "general"),
             field("msb_alpha", "0.1"),
             field("rack_alpha", ""),
@@ -164,12 +303,37 @@ mod tests {
             field("replicas", "3"),
             field("replicas_per_msb", "1"),
             field("host_profile", "realtime"),
+            field("grant_policy", "at_least"),
+            field("grant_policy.at_least_rru", "6"),
+            field("starts_at", ""),
+            field("ends_at", "2027-01-31T18:30"),
+            field("labels", "team=search\n tier = 1 "),
+            field("churn_contract.in_use_percent", "2"),
+            field("churn_contract.window_seconds", "24"),
+            field("churn_contract.quiet", "08:00-18:00, 20:00-21:00"),
+            field("churn_contract.zone", ""),
         ];
         let wanted = json!({ "reservation": "web", "capacity_rru": 12.5, "msb_buffer": true,
             "profile": "general", "msb_alpha": 0.1, "rack_alpha": null,
             "affinity": { "dc1": 0.75 }, "allowed_datacenters": ["dc1"], "replicas": 3,
-            "replicas_per_msb": 1, "host_profile": "realtime" });
+            "replicas_per_msb": 1, "host_profile": "realtime",
+            "grant_policy": { "at_least_rru": 6.0 }, "ends_at": "2027-01-31T18:30:00Z",
+            "labels": { "team": "search", "tier": "1" },
+            "churn_contract": { "in_use_percent": 2.0, "window_seconds": 86_400,
+                "quiet": ["08:00-18:00", "20:00-21:00"] } });
         assert_eq!(to_change(&[form, more.to_vec()].concat()), wanted);
+        let servers = [
+            field("reservation", "web"),
+            field("count", "servers"),
+            field("servers", "40"),
+            field("type.C1", "on"),
+            field("capacity_rru", "7"),
+            field("rru.C2", "1"),
+            field("churn_contract.in_use_percent", ""),
+        ];
+        let wanted = json!({ "reservation": "web", "servers": 40, "hardware_types": ["C1"],
+            "msb_buffer": false });
+        assert_eq!(to_change(&servers), wanted);
         let other = change_field(&CapacityRequest {
             reservation_id: "web".into(),
             capacity_rru: Some(3.0),
@@ -179,5 +343,14 @@ mod tests {
             to_change(&[field("change", &other)]),
             json!({ "reservation": "web", "capacity_rru": 3.0 })
         );
+    }
+
+    #[test]
+    fn error_is_shown_at_its_field() {
+        let at = |path| field_of(path, |name| ["rru.C1.5", "labels", "servers"].contains(&name));
+        assert_eq!(at("changes[0].rru.C1.5"), Some("rru.C1.5"));
+        assert_eq!(at("changes[0].labels.a.b"), Some("labels"));
+        assert_eq!(at("servers"), Some("servers"));
+        assert_eq!(at("changes[0].owner"), None);
     }
 }

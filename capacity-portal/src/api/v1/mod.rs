@@ -9,7 +9,7 @@ mod operations;
 pub(crate) mod plans;
 mod requests;
 mod reservation_view;
-mod reservations;
+pub(crate) mod reservations;
 mod scope;
 mod servers;
 mod whoami;

@@ -314,21 +314,56 @@ async fn submit_once(
         return Ok(Json(valid).into_response());
     }
     let submit = async |claim| {
-        let response = submit(site, actor, &parsed, seen.as_deref(), claim).await?;
+        let id = RequestId::now_v7();
+        let response = submit(site, actor, id, &parsed, seen.as_deref(), claim).await?;
         site.submitted.notify_one();
         Ok(response)
     };
     once(site, actor, headers, request, submit).await
 }
 
+/// [`create`] or [`change`] for a page, by whether the reservation exists: the id of the request.
+pub(crate) async fn submitted_for(
+    site: &Site,
+    caller: &Caller,
+    body: &Value,
+) -> Result<RequestId, Problem> {
+    caller.needs(Role::Owner)?;
+    let name = body.get("reservation").and_then(Value::as_str).unwrap_or_default();
+    let context = match in_time(site.broker.reservation_summary(name)).await? {
+        None => ChangeContext {
+            kind: Some(RequestChangeKind::Create),
+            owner: caller.scope().map(Into::into),
+            ..ChangeContext::default()
+        },
+        Some(_) => {
+            let card = card(site, caller, name.to_owned()).await?;
+            caller.may_act_for(&card.owner)?;
+            ChangeContext {
+                kind: Some(RequestChangeKind::Change),
+                reservation: Some(card.reservation),
+                owner: Some(card.owner),
+                ..ChangeContext::default()
+            }
+        }
+    };
+    let parsed = parse(site, body.to_string().as_bytes(), context).await?;
+    let actor = caller.may_act_for(&parsed.asking.owner)?;
+    let id = RequestId::now_v7();
+    submit(site, &actor, id, &parsed, None, None).await?;
+    site.submitted.notify_one();
+    Ok(id)
+}
+
 async fn submit(
     site: &Site,
     actor: &str,
+    id: RequestId,
     parsed: &ParsedChange,
     seen: Option<&str>,
     claim: Option<KeyClaim>,
 ) -> Result<StoredResponse, Problem> {
-    let (id, operation) = (RequestId::now_v7(), (!parsed.draft).then(OperationId::now_v7));
+    let operation = (!parsed.draft).then(OperationId::now_v7);
     let response = accepted(&parsed.asking, id, operation);
     let stored = response.json();
     let submission = Submission {
