@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use fleet::CapacityRequest;
 use fleet::quote::{Concession, Grant, Quote};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 /// A plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,6 +34,9 @@ pub struct Plan {
     pub servers: usize,
     /// Of these, servers in use.
     pub servers_in_use: usize,
+    /// Of the servers in use, those of other reservations.
+    #[serde(default)]
+    pub others_in_use: usize,
 }
 
 /// A change of a plan and its quote.
@@ -45,6 +49,10 @@ pub struct PlannedChange {
     pub owner: String,
     /// The kind of change.
     pub kind: String,
+    /// What it changes of a reservation that exists: member, value today and then. Empty once the plan is applied.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schema(inline))]
+    pub differences: Vec<MemberChange>,
     /// `in_full`, `in_part` or `nothing`.
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub granted: Grant,
@@ -60,6 +68,34 @@ pub struct PlannedChange {
     /// alternatives.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub answer: Quote,
+}
+
+/// A member of a reservation that a request changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct MemberChange {
+    /// The member of the request.
+    pub member: String,
+    /// Its value today; null: the default of the region, or none.
+    pub from: Value,
+    /// Its value if the request is granted.
+    pub to: Value,
+}
+
+impl MemberChange {
+    /// What a request changes of a reservation, of which `today` asks for what it has.
+    pub fn between(today: &CapacityRequest, request: &CapacityRequest) -> Vec<MemberChange> {
+        let members = |of: &CapacityRequest| match json!(of) {
+            Value::Object(members) => members,
+            _ => Map::new(),
+        };
+        let before = members(today);
+        let changes = members(request).into_iter().map(|(member, to)| {
+            let from = before.get(&member).cloned().unwrap_or_default();
+            MemberChange { member, from, to }
+        });
+        changes.filter(|change| change.from != change.to).collect()
+    }
 }
 
 /// Refusal of a change that exceeds a quota. Amounts of the request are in its own RRU.

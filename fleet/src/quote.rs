@@ -117,7 +117,40 @@ pub struct Quote {
     pub seconds: QuoteSeconds,
 }
 
+/// Stands for the name of a reservation or an owner that a reader may not see.
+pub const HIDDEN: &str = "(hidden)";
+
 impl Quote {
+    /// Hides the names of the other reservations, and of their owners, that a reader may not see.
+    pub fn hide(&mut self, sees: impl Fn(&ReservationName) -> bool) {
+        let hide = |name: &mut Option<ReservationName>| {
+            if name.as_ref().is_some_and(|name| !sees(name)) {
+                *name = Some(HIDDEN.into());
+            }
+        };
+        for of in &mut self.sources {
+            hide(&mut of.from);
+            hide(&mut of.to);
+        }
+        for of in &mut self.moves {
+            hide(&mut of.from);
+            hide(&mut of.to);
+        }
+        for of in self.refusal.iter_mut().flat_map(|refusal| &mut refusal.held_by) {
+            if !sees(&of.reservation_id) {
+                of.hide();
+            }
+        }
+    }
+
+    /// Servers in use of other reservations that move.
+    pub fn moves_in_use_of_others(&self) -> usize {
+        let others = |of: &&QuotedMove| {
+            of.in_use && of.from.as_ref().is_some_and(|from| *from != self.reservation_id)
+        };
+        self.moves.iter().filter(others).count()
+    }
+
     /// Where the servers that move go, as text; `None`: none moves. Servers that go to other reservations replace what
     /// those give up, or what their promises lacked.
     pub fn destinations(&self) -> Option<String> {

@@ -2,7 +2,9 @@
 //! one, or its end.
 
 use crate::error::{Rule, SnapshotError, Table};
-use crate::id::{DatacenterName, HardwareTypeName, Name, OwnerName, ReservationName};
+use crate::id::{
+    DatacenterIx, DatacenterName, HardwareTypeName, Name, OwnerName, ReservationIx, ReservationName,
+};
 use crate::parts::{AffinityRow, AllowedDatacenterRow, ReservationRow, RruRow, SnapshotParts};
 use crate::reservation::ReservationKind;
 use crate::snapshot::RegionSnapshot;
@@ -190,6 +192,37 @@ impl fmt::Display for RequestError {
 }
 
 impl CapacityRequest {
+    /// What a reservation is today, as a request for it.
+    pub fn of(snapshot: &RegionSnapshot, reservation: ReservationIx) -> CapacityRequest {
+        let of = &snapshot.reservations[reservation.ix()];
+        let datacenter = |ix: DatacenterIx| snapshot.datacenters[ix.ix()].id.clone();
+        let whole = |of: u32| i32::try_from(of).unwrap_or(i32::MAX);
+        let values = of.rru.iter();
+        let values =
+            values.map(|&(ty, rru)| (snapshot.hardware_types[ty.ix()].clone(), rru.to_f64()));
+        CapacityRequest {
+            reservation_id: of.id.clone(),
+            remove: false,
+            owner: Some(of.owner.clone()),
+            capacity_rru: Some(of.capacity.to_f64()),
+            msb_buffer: Some(of.msb_buffer),
+            priority: Some(of.priority),
+            msb_alpha: Some(of.msb_alpha),
+            rack_alpha: Some(of.rack_alpha),
+            affinity_theta: Some(of.affinity_theta),
+            host_profile: Some(of.host_profile.clone()),
+            rru: Some(values.collect()),
+            affinity: Some(
+                of.affinity.iter().map(|&(ix, share)| (datacenter(ix), share)).collect(),
+            ),
+            allowed_datacenters: Some(
+                of.allowed_datacenters.iter().map(|&ix| datacenter(ix)).collect(),
+            ),
+            replicas: Some(of.replica_rule.map(|rule| whole(rule.replicas))),
+            replicas_per_msb: Some(of.replica_rule.map(|rule| whole(rule.per_msb))),
+        }
+    }
+
     /// The region with the request in it; a reservation that ends has capacity zero.
     ///
     /// # Errors

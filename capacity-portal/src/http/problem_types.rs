@@ -41,6 +41,10 @@ pub(crate) const TYPES: &[(&str, &str)] = &[
     ("no_such_reservation", "The emergency names a reservation that does not exist."),
     ("not_active", "The maintenance has not begun, so it cannot be ended. Cancel it."),
     ("not_answered", "The request failed before it was answered."),
+    (
+        "not_confirmed",
+        "The change moves servers in use of other reservations. Confirm that on the page of the plan.",
+    ),
     ("not_found", "There is no such path."),
     (
         "not_granted",

@@ -6,16 +6,18 @@ use super::{link, request_fields};
 use crate::api::v1::plans;
 use crate::http::auth::Role;
 use crate::http::{Problem, Site};
-use api_types::plans::{Plan, PlannedChange};
-use axum::extract::{Path, Query, State};
+use api_types::plans::{MemberChange, Plan, PlannedChange};
+use axum::extract::{Form, Path, Query, State};
+use axum::http::StatusCode;
 use axum::response::{Html, Redirect};
 use broker::RequestChangeKind;
 use fleet::ReservationName;
 use fleet::explain::HeldBy;
-use fleet::quote::{Grant, HolderKind, MoveCost, QuotedFlow, QuotedMove, Refusal};
+use fleet::quote::{Grant, HIDDEN, HolderKind, MoveCost, QuotedFlow, QuotedMove, Refusal};
 use maud::{Markup, html};
 use report::number;
 use serde::Deserialize;
+use serde_json::Value;
 
 /// Rows of a list.
 const ROWS: usize = 40;
@@ -70,18 +72,33 @@ pub(super) async fn show(
     Ok(Page { nav: NavItem::Request, title: "Plan", charts: false, body }.show(&reader))
 }
 
+/// The form that applies a plan.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ApplyForm {
+    /// The servers in use of other reservations that the reader agreed to move.
+    others_in_use: Option<usize>,
+}
+
 /// Handler of `POST /plans/{id}/apply`. If the plan is out of date, nothing is applied and an updated plan is shown.
 pub(super) async fn apply(
     State(site): State<Site>,
     reader: Reader,
     Path(id): Path<String>,
+    Form(form): Form<ApplyForm>,
 ) -> Result<Redirect, Problem> {
+    let plan = plans::found_for(&site, reader.caller(), &id).await?;
+    if plan.others_in_use > 0 && form.others_in_use != Some(plan.others_in_use) {
+        let detail = format!(
+            "the plan moves {} in use of other reservations; confirm that on its page",
+            number::counted(plan.others_in_use, "server")
+        );
+        return Err(Problem::new(StatusCode::CONFLICT, "not_confirmed", detail));
+    }
     match plans::applied_for(&site, reader.caller(), &id).await {
-        Ok(()) => Ok(Redirect::to(&format!("/plans/{}", link::segment(&id)))),
+        Ok(()) => Ok(Redirect::to(&link::plan(&id))),
         Err(problem) => match problem.read_member::<Plan>("plan") {
-            Some(fresh) => {
-                Ok(Redirect::to(&format!("/plans/{}?instead=true", link::segment(&fresh.plan))))
-            }
+            Some(fresh) => Ok(Redirect::to(&format!("{}?instead=true", link::plan(&fresh.plan)))),
             None => Err(problem),
         },
     }
@@ -94,6 +111,10 @@ pub(super) fn quotes(plan: &Plan, reader: &Reader) -> Markup {
         @if plan.applicable && reader.may(Role::Owner) {
             form.actions method="post" action={ "/plans/" (plan.plan) "/apply" } {
                 (reader.csrf())
+                @if plan.others_in_use > 0 {
+                    label.check { input type="checkbox" name="others_in_use" value=(plan.others_in_use) required;
+                        span { "Move " (number::counted(plan.others_in_use, "server")) " in use of other reservations" } }
+                }
                 button.main type="submit" { "Apply" }
                 span.note { (number::counted(plan.servers, "server")) " would move, "
                     (number::count(plan.servers_in_use)) " of them in use." }
@@ -122,6 +143,7 @@ fn change_notice(change: &PlannedChange, applied: bool, reader: &Reader) -> Mark
         div class={ "notice " (mood) } {
             strong.verdict { (verdict) }
             @if let Some(over) = &change.quota { p { (over.detail) } }
+            (differences(&change.differences))
             p { (cost(&answer.cost)) @if let Some(text) = answer.destinations() { " " (text) "." } }
             @if let Some(arrival) = answer.arrival.as_ref().filter(|of| of.servers > 0) {
                 p.arrival { "Arrives " (arrival) "." }
@@ -134,6 +156,34 @@ fn change_notice(change: &PlannedChange, applied: bool, reader: &Reader) -> Mark
         }
         @if let Some(of) = &answer.refusal { (refusal(of, reader)) }
         (sources(&answer.sources))
+    }
+}
+
+/// What a change changes, member by member: `capacity_rru: 200 → 260`.
+fn differences(all: &[MemberChange]) -> Markup {
+    html! {
+        @if !all.is_empty() { dl.differences { @for of in all {
+            div { dt { (of.member.replace('_', " ").replace(" rru", ", RRU")) }
+                dd { (text(&of.from)) " → " strong { (text(&of.to)) } } }
+        } } }
+    }
+}
+
+/// A value of a member as text.
+fn text(value: &Value) -> String {
+    let none = || number::NOTHING.to_owned();
+    match value {
+        Value::Null => "default".to_owned(),
+        Value::Bool(of) => (if *of { "yes" } else { "no" }).to_owned(),
+        Value::Number(of) => of.as_f64().map_or_else(none, number::decimal),
+        Value::String(of) => of.clone(),
+        Value::Array(all) if all.is_empty() => none(),
+        Value::Array(all) => all.iter().map(text).collect::<Vec<_>>().join(", "),
+        Value::Object(all) if all.is_empty() => none(),
+        Value::Object(all) => {
+            let each = all.iter().map(|(name, value)| format!("{name} {}", text(value)));
+            each.collect::<Vec<_>>().join(", ")
+        }
     }
 }
 
@@ -165,7 +215,7 @@ const HOLDERS: usize = 12;
 /// readers who may see it.
 fn held_by(of: &HeldBy, reader: &Reader) -> Markup {
     html! {
-        @if reader.sees(&of.owner) { (of.reservation_id) } @else { "another reservation" }
+        @if *of.reservation_id != *HIDDEN && reader.sees(&of.owner) { (of.reservation_id) } @else { "another reservation" }
         " (priority " (of.priority) ") holds " (number::counted(of.servers, "server")) ": " (of.right.sentence())
     }
 }
@@ -217,6 +267,7 @@ fn sources(sources: &[QuotedFlow]) -> Markup {
 
 fn holder(name: Option<&ReservationName>) -> Markup {
     match name {
+        Some(name) if **name == *HIDDEN => html! { "another reservation" },
         Some(name) => html! { a href=(link::reservation(name)) { (name) } },
         None => html! { "free" },
     }

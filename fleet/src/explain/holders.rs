@@ -82,6 +82,14 @@ pub struct HeldBy {
     pub right: Right,
 }
 
+impl HeldBy {
+    /// Hides who it is.
+    pub fn hide(&mut self) {
+        self.reservation_id = crate::quote::HIDDEN.into();
+        self.owner = crate::quote::HIDDEN.into();
+    }
+}
+
 impl fmt::Display for HeldBy {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let servers = counted(self.servers, "server");

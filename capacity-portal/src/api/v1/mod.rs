@@ -4,6 +4,7 @@ mod accepted;
 mod certificate;
 pub(super) mod change;
 mod changes;
+mod hidden;
 mod history;
 mod operations;
 pub(crate) mod plans;

@@ -1,6 +1,7 @@
 //! `/v1/operations`: operations to wait for, which a 202 points to.
 
 use super::accepted::not_reserved_until;
+use super::hidden;
 use crate::http::auth::Caller;
 use crate::http::query::{self, StrictQuery};
 use crate::http::{Problem, Site, in_time};
@@ -76,8 +77,9 @@ pub(super) async fn find(
             None => caller.scope().is_none(),
         };
         let gone = || unknown(format!("there is no operation {id}"));
-        let found = found.filter(visible).ok_or_else(gone)?;
+        let mut found = found.filter(visible).ok_or_else(gone)?;
         if found.state != OperationState::Running || left.is_zero() {
+            found.result = hidden::answer(&site, &caller, found.result.take()).await?;
             return Ok(Json(view(found)));
         }
         let pause = left.min(POLL_EVERY);

@@ -2,12 +2,13 @@
 
 use super::accepted::WriteQuery;
 use super::change::{self, ChangeContext, ReservationChange};
+use super::hidden;
 use crate::http::auth::{Caller, Role};
 use crate::http::field::{self, FieldError};
 use crate::http::idempotency::{StoredResponse, once};
 use crate::http::query::{self, StrictQuery};
 use crate::http::{Problem, Site, body, in_time};
-use api_types::plans::{Plan, PlanApplied, PlannedChange};
+use api_types::plans::{MemberChange, Plan, PlanApplied, PlannedChange};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -20,7 +21,7 @@ use broker::{
 use control::admission::{check_quota, promised_capacity, refusal_codes};
 use control::{AdmissionError, CachedRegion};
 use fleet::quote::{Grant, Quote};
-use fleet::{OwnerName, RegionSnapshot, Rru};
+use fleet::{CapacityRequest, OwnerName, RegionSnapshot, Rru};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,14 +39,27 @@ pub(super) struct PlanBody {
     changes: Vec<ReservationChange>,
 }
 
-/// A plan, as it is sent.
-fn view(stored: &StoredPlan, quotas: &BTreeMap<OwnerName, Quota>, region: &RegionSnapshot) -> Plan {
+/// A plan, as it is sent to a caller.
+fn view(
+    stored: &StoredPlan,
+    quotas: &BTreeMap<OwnerName, Quota>,
+    region: &RegionSnapshot,
+    caller: &Caller,
+) -> Plan {
     let plan = &stored.plan;
     let changes: Vec<PlannedChange> = (plan.changes.iter().zip(&plan.quotes))
         .map(|(asking, quote)| PlannedChange {
             reservation: asking.reservation().to_string(),
             owner: asking.owner.to_string(),
             kind: asking.kind.as_str().to_owned(),
+            differences: match stored.state {
+                PlanState::Made if asking.kind == RequestChangeKind::Change => {
+                    let today = region.reservation(asking.reservation());
+                    let today = today.map(|ix| CapacityRequest::of(region, ix));
+                    today.map_or_else(Vec::new, |of| MemberChange::between(&of, &asking.change))
+                }
+                _ => Vec::new(),
+            },
             granted: quote.granted,
             asked_rru: quote.capacity.to_f64(),
             granted_rru: quote.granted_rru.to_f64(),
@@ -56,7 +70,7 @@ fn view(stored: &StoredPlan, quotas: &BTreeMap<OwnerName, Quota>, region: &Regio
                 }
                 PlanState::Applied | PlanState::Stale | PlanState::Expired => None,
             },
-            answer: quote.clone(),
+            answer: hidden::quote(quote.clone(), caller, region),
         })
         .collect();
     let granted = |of: &PlannedChange| of.granted == Grant::InFull && of.quota.is_none();
@@ -73,6 +87,7 @@ fn view(stored: &StoredPlan, quotas: &BTreeMap<OwnerName, Quota>, region: &Regio
         taken_at: plan.taken_at,
         servers: plan.targets.len(),
         servers_in_use: in_use.count(),
+        others_in_use: plan.quotes.iter().map(Quote::moves_in_use_of_others).sum(),
         changes,
     }
 }
@@ -213,13 +228,14 @@ pub(super) async fn make(
     if validates {
         return Ok(Json(json!({ "valid": true, "changes": changes.len() })).into_response());
     }
-    let plan = async |claim| Ok(plan(&site, &actor, held, changes, claim).await?.1);
+    let plan = async |claim| Ok(plan(&site, &caller, &actor, held, changes, claim).await?.1);
     once(&site, &actor, &headers, ("/v1/plans", &body), plan).await
 }
 
 /// Makes a plan and stores it, with the response for its key.
 async fn plan(
     site: &Site,
+    caller: &Caller,
     actor: &str,
     held: Arc<CachedRegion>,
     changes: Vec<RequestSpec>,
@@ -238,7 +254,7 @@ async fn plan(
         owners: made.plan.owners(),
         plan: made.plan,
     };
-    let plan = view(&stored, &quotas, &made.held.snapshot);
+    let plan = view(&stored, &quotas, &made.held.snapshot, caller);
     let place = format!("/v1/plans/{}", plan.plan);
     let response = StoredResponse::new(StatusCode::CREATED, Some(place), json!(plan));
     let stored_response = response.json();
@@ -266,14 +282,14 @@ async fn stored(site: &Site, caller: &Caller, id: &str) -> Result<StoredPlan, Pr
 pub(crate) async fn made_for(site: &Site, caller: &Caller, body: &Value) -> Result<Plan, Problem> {
     let actor = caller.needs(Role::Owner)?;
     let (held, changes) = read(site, body.to_string().as_bytes(), caller).await?;
-    Ok(plan(site, &actor, held, changes, None).await?.0)
+    Ok(plan(site, caller, &actor, held, changes, None).await?.0)
 }
 
 /// [`find`] for a page.
 pub(crate) async fn found_for(site: &Site, caller: &Caller, id: &str) -> Result<Plan, Problem> {
     let stored = stored(site, caller, id).await?;
     let held = site.cached_region().await?;
-    Ok(view(&stored, &quotas(site, &stored.plan).await?, &held.snapshot))
+    Ok(view(&stored, &quotas(site, &stored.plan).await?, &held.snapshot, caller))
 }
 
 /// [`apply`] for a page.
@@ -283,7 +299,7 @@ pub(crate) async fn applied_for(site: &Site, caller: &Caller, id: &str) -> Resul
     for owner in &found.owners {
         caller.may_act_for(owner)?;
     }
-    apply_now(site, &actor, &found, None).await.map(drop)
+    apply_now(site, caller, &actor, &found, None).await.map(drop)
 }
 
 /// One plan
@@ -300,7 +316,7 @@ pub(super) async fn find(
     caller.reads()?;
     let stored = stored(&site, &caller, &id).await?;
     let held = site.cached_region().await?;
-    Ok(Json(view(&stored, &quotas(&site, &stored.plan).await?, &held.snapshot)))
+    Ok(Json(view(&stored, &quotas(&site, &stored.plan).await?, &held.snapshot, &caller)))
 }
 
 /// Applies a plan, if it still holds
@@ -333,21 +349,21 @@ pub(super) async fn apply(
     }
     let path = format!("/v1/plans/{}/apply", found.plan.id);
     if !validates {
-        let apply = async |claim| apply_now(&site, &actor, &found, claim).await;
+        let apply = async |claim| apply_now(&site, &caller, &actor, &found, claim).await;
         return once(&site, &actor, &headers, (&path, &[]), apply).await;
     }
-    check_applicable(&site, &found).await?;
+    check_applicable(&site, &caller, &found).await?;
     Ok(Json(json!({ "valid": true, "plan": found.plan.id.to_string() })).into_response())
 }
 
 /// Checks that each change of a plan is granted in full and that it was not applied.
-async fn check_applicable(site: &Site, found: &StoredPlan) -> Result<(), Problem> {
+async fn check_applicable(site: &Site, caller: &Caller, found: &StoredPlan) -> Result<(), Problem> {
     if found.state != PlanState::Made {
         let detail = format!("plan {} is {}", found.plan.id, found.state.as_str());
         return Err(Problem::new(StatusCode::CONFLICT, "plan_over", detail));
     }
     let held = site.region.read_current().await?;
-    let plan = view(found, &quotas(site, &found.plan).await?, &held.snapshot);
+    let plan = view(found, &quotas(site, &found.plan).await?, &held.snapshot, caller);
     if plan.applicable { Ok(()) } else { Err(not_granted(&plan)) }
 }
 
@@ -399,11 +415,12 @@ fn not_granted(plan: &Plan) -> Problem {
 
 async fn apply_now(
     site: &Site,
+    caller: &Caller,
     actor: &str,
     found: &StoredPlan,
     claim: Option<KeyClaim>,
 ) -> Result<StoredResponse, Problem> {
-    check_applicable(site, found).await?;
+    check_applicable(site, caller, found).await?;
     let NewPlan { id, changes, quotes, .. } = &found.plan;
     let operation = OperationId::now_v7();
     let body = PlanApplied { plan: id.to_string(), operation: operation.to_string() };
@@ -420,7 +437,7 @@ async fn apply_now(
             site.broker.note_stale(*id).await?;
             // The response contains a new plan, so that the client need not ask again.
             let held = site.region.read_current().await?;
-            let fresh = plan(site, actor, held, changes.clone(), None).await;
+            let fresh = plan(site, caller, actor, held, changes.clone(), None).await;
             let problem = Problem::from(error);
             Err(match fresh {
                 Ok((fresh, _)) => problem.with("plan", json!(fresh)),

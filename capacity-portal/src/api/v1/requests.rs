@@ -1,6 +1,7 @@
 //! `/v1/requests`: requests and their outcome.
 
 use super::accepted::{accepted, not_reserved_until};
+use super::hidden;
 use super::scope::visible_owner;
 use crate::http::auth::{Caller, Role};
 use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
@@ -75,7 +76,9 @@ async fn read(site: &Site, caller: &Caller, id: &str) -> Result<broker::Request,
     let id = query::id(id, unknown)?;
     let found = in_time(site.broker.request(id)).await?;
     let found = found.filter(|of| caller.sees(&of.asking.owner));
-    found.ok_or_else(|| unknown(format!("there is no request {id}")))
+    let mut found = found.ok_or_else(|| unknown(format!("there is no request {id}")))?;
+    found.answer = hidden::answer(site, caller, found.answer.take()).await?;
+    Ok(found)
 }
 
 /// Requests, newest first
@@ -96,7 +99,10 @@ pub(super) async fn list(
     let cursor = PageCursor::new(&("requests", &filter.owner, &filter.reservation, &wanted.state));
     let before = cursor.id(list.page_token.as_deref())?;
     let found = in_time(site.broker.requests(&filter, before, limit + 1)).await?;
-    let (found, next_page_token) = cursor.page(found, limit, |last| last.id.to_string());
+    let (mut found, next_page_token) = cursor.page(found, limit, |last| last.id.to_string());
+    for of in &mut found {
+        of.answer = hidden::answer(&site, &caller, of.answer.take()).await?;
+    }
     let page = list.stored_page("requests", found.into_iter().map(view), next_page_token)?;
     Ok(page.response(&Requests { requests: Vec::new(), next_page_token: None }))
 }
