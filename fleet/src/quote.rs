@@ -136,11 +136,20 @@ impl Quote {
             hide(&mut of.from);
             hide(&mut of.to);
         }
-        for of in self.refusal.iter_mut().flat_map(|refusal| &mut refusal.held_by) {
+        let Some(refusal) = &mut self.refusal else { return };
+        for of in &mut refusal.held_by {
             if !sees(&of.reservation_id) {
                 of.hide();
             }
         }
+        let hardware = &mut refusal.hardware;
+        for name in hardware.asked_by.iter_mut().chain(&mut hardware.in_values_of) {
+            if !sees(name) {
+                *name = HIDDEN.into();
+            }
+        }
+        // Hidden ones are not counted.
+        hardware.asked_by.dedup();
     }
 
     /// Servers in use of other reservations that move.

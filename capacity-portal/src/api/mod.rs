@@ -15,7 +15,7 @@ pub(crate) mod openapi;
 pub(crate) mod ops;
 pub(crate) mod probes;
 mod quiet_time;
-mod rru_values;
+pub(crate) mod rru_values;
 pub(crate) mod schemas;
 pub(crate) mod v1;
 mod views;

@@ -35,7 +35,7 @@ pub(super) fn read(
 ///
 /// # Errors
 /// Every invalid field.
-pub(super) fn profile(
+pub(crate) fn profile(
     body: Value,
     region: Option<&RegionSnapshot>,
 ) -> Result<BTreeMap<HardwareTypeName, f64>, Vec<FieldError>> {

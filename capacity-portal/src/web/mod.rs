@@ -7,6 +7,7 @@
 //! | `ui`, `link` | tiles, bars, legends, times; paths of pages |
 //! | `overview`, `rack_map` | the region at a glance; maps of racks and the page of an MSB |
 //! | `reservations`, `reservation`, `composition` | the list; one reservation; its hardware, explained |
+//! | `reservation_actions` | churn contract and host profile roll-out of a reservation |
 //! | `request`, `request_form`, `request_fields`, `plan` | requests for capacity: page, form, fields; the plan and its application |
 //! | `solves`, `solve`, `heat` | the list; one solve; shares of reservations in MSBs |
 //! | `list`, `inventory` | lists as tables; servers, racks, MSBs and hardware types of the region; one rack |
@@ -18,7 +19,8 @@
 //! | `maintenance`, `maintenance_form` | the calendar; the form that schedules a window |
 //! | `drills` | simulated loss of an MSB |
 //! | `emergencies` | capacity granted at once |
-//! | `settings`, `server_edits` | prices, hardware types, elastic reservations, quotas; adding, moving and removing servers |
+//! | `settings`, `server_edits` | prices, hardware types, RRU profiles, elastic reservations, quotas; adding, moving and removing servers |
+//! | `tokens` | API tokens |
 //! | `trail`, `stuck` | the audit trail; work that does not progress |
 //! | `sign_in` | sessions |
 
@@ -44,6 +46,7 @@ mod request_fields;
 mod request_form;
 mod requests;
 mod reservation;
+mod reservation_actions;
 mod reservations;
 mod search;
 mod server;
@@ -54,6 +57,7 @@ mod sign_in;
 mod solve;
 mod solves;
 mod stuck;
+mod tokens;
 mod trail;
 mod ui;
 
@@ -76,6 +80,10 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/reservations", get(reservations::show))
         .route("/reservations/{name}", get(reservation::show))
         .route("/reservations/{name}/servers", get(servers::show))
+        .route("/reservations/{name}/contract", post(reservation_actions::set_contract))
+        .route("/reservations/{name}/contract/remove", post(reservation_actions::remove_contract))
+        .route("/reservations/{name}/rollout/pause", post(reservation_actions::pause_rollout))
+        .route("/reservations/{name}/rollout/resume", post(reservation_actions::resume_rollout))
         .route("/servers/{name}", get(server::show))
         .route("/request", get(request::show).post(request::plan))
         .route("/request/live", post(request::live))
@@ -107,7 +115,11 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/settings/buffers", post(settings::hardware::set_buffer))
         .route("/settings/elastic", post(settings::elastic::set))
         .route("/settings/elastic/end", post(settings::elastic::end))
+        .route("/settings/profiles", post(settings::profiles::set))
+        .route("/settings/profiles/remove", post(settings::profiles::remove))
         .route("/settings/quotas", post(settings::quotas::set))
+        .route("/settings/tokens", get(tokens::show).post(tokens::create))
+        .route("/settings/tokens/revoke", post(tokens::revoke))
         .route("/settings/servers", get(server_edits::show).post(server_edits::submit))
         .route("/settings/servers/keep", post(server_edits::keep))
         .route("/trail", get(trail::show))

@@ -249,7 +249,7 @@ fn contract(fields: &[(String, String)]) -> Option<Value> {
 }
 
 /// The field of the form with an error of the API: the longest part of its path that is a field.
-pub(super) fn field_of<'a>(path: &'a str, is_field: impl Fn(&str) -> bool) -> Option<&'a str> {
+pub(super) fn field_of(path: &str, is_field: impl Fn(&str) -> bool) -> Option<&str> {
     let mut path = path.trim_start_matches("changes[0].");
     loop {
         if is_field(path) {

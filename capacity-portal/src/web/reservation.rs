@@ -4,7 +4,8 @@
 use super::composition::Composition;
 use super::layout::{NavItem, Page, Reader};
 use super::ui::{self, Mood};
-use super::{link, reservations, trail};
+use super::{link, reservation_actions, reservations, trail};
+use crate::http::auth::Role;
 use crate::http::{Problem, Site, in_time};
 use crate::region_summary::RegionSummary;
 use axum::extract::{Path, State};
@@ -154,8 +155,12 @@ impl ReservationPage<'_> {
                     a.button href=(link::servers(&of.id)) { "Servers" }
                     @if of.kind == ReservationKind::Guaranteed {
                         a.button href={ "/request?reservation=" (link::segment(&of.id)) } { "Change" }
+                        @if self.reader.may(Role::Owner) { (self.end()) }
                     }
                 }
+            }
+            @if let Some(rollout) = self.rollout.as_ref().filter(|of| of.outdated > 0 || of.paused.is_some()) {
+                @if self.reader.may(Role::Operator) { (reservation_actions::rollout_form(&of.id, rollout, self.reader)) }
             }
             (self.waiting)
             (self.arriving())
@@ -164,6 +169,18 @@ impl ReservationPage<'_> {
             (self.composition.section(&of.id, self.summary, self.explanation.shortfall.as_ref().map(|short| &short.hardware)))
             div.columns { (self.by_msb()) div { (self.moves()) (self.contract()) } }
             (self.history())
+        }
+    }
+
+    /// The button that plans the end of the reservation. The plan asks before anything changes.
+    fn end(&self) -> Markup {
+        let change = json!({ "reservation": self.reservation().id, "remove": true });
+        html! {
+            form method="post" action="/request" {
+                (self.reader.csrf())
+                input type="hidden" name="change" value=(change);
+                button.danger type="submit" { "End" }
+            }
         }
     }
 
@@ -399,6 +416,9 @@ impl ReservationPage<'_> {
                         }
                         p.note { "Set by " (of.set_by) ", " (ui::ago(of.set_at, self.now)) "." }
                     }
+                }
+                @if self.reservation().kind == ReservationKind::Guaranteed && self.reader.may(Role::Operator) {
+                    (reservation_actions::contract_form(&self.reservation().id, self.contract.as_ref(), self.reader))
                 }
             }
         }

@@ -1,14 +1,16 @@
-//! Settings of a region: prices and limits, hardware types with their shared buffers, elastic reservations,
-//! quotas.
+//! Settings of a region: prices and limits, hardware types with their shared buffers, RRU profiles, elastic
+//! reservations, quotas.
 
 pub(super) mod elastic;
 mod form;
 pub(super) mod hardware;
 pub(super) mod prices;
+pub(super) mod profiles;
 pub(super) mod quotas;
 
 use super::layout::{NavItem, Page, Reader, RegionReader};
 use super::ui;
+use crate::http::auth::Role;
 use crate::http::{Problem, Site, in_time};
 use axum::extract::State;
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -39,6 +41,7 @@ async fn page(
     let types = in_time(broker.hardware_types()).await?;
     let borrowers = in_time(broker.elastic_reservations(None)).await?;
     let limits = in_time(broker.quotas(None)).await?;
+    let named = in_time(broker.rru_profiles(None)).await?;
     let body = html! {
         h1 { "Settings" }
         p.facts { span { "The next solve uses these settings. Every change is recorded in the "
@@ -49,9 +52,13 @@ async fn page(
             None => (ui::missing("No region is loaded.")),
         }
         (hardware::section(&types, reader, rejected))
+        (profiles::section(&named, reader, rejected))
         (elastic::section(&borrowers, &types, reader, rejected))
         (quotas::section(&limits, reader, rejected))
-        p { a href="/settings/servers" { "Add, move and remove servers" } }
+        ul {
+            li { a href="/settings/servers" { "Add, move and remove servers" } }
+            @if reader.may(Role::Admin) { li { a href="/settings/tokens" { "API tokens" } } }
+        }
     };
     Ok(Page { nav: NavItem::Settings, title: "Settings", charts: false, body }.show(reader))
 }

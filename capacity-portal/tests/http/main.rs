@@ -1,5 +1,6 @@
 //! The portal over HTTP, in front of a real Postgres that the tests start themselves.
 
+mod action_pages;
 mod allocator;
 mod allocators;
 mod certificate;

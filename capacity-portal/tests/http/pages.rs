@@ -291,6 +291,9 @@ async fn request_is_planned_and_applied_without_scripts() {
     let text = plan.text().await.expect("text");
     well_formed(&path, &text);
     assert!(text.contains("all 5.5 RRU can be granted"), "{text}");
+    // What changes is said; what stays is not.
+    assert!(text.contains("4.5 → <strong>5.5</strong>"), "{text}");
+    assert!(!text.contains("<dt>msb buffer</dt>"), "{text}");
     assert_eq!(place.broker.last_seq().await.expect("asked"), seq, "nothing was changed");
 
     let applied = send(&place, &format!("{path}/apply"), OWNER, "").await;

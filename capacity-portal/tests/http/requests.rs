@@ -11,7 +11,7 @@ use std::time::Duration;
 
 pub const OWNER_A: &str = "secret-of-the-owner-a";
 pub const OWNER_B: &str = "secret-of-the-owner-b";
-const ADMIN: &str = "secret-of-an-admin---";
+pub const ADMIN: &str = "secret-of-an-admin---";
 
 pub async fn place() -> Place {
     let mut tokens = tokens();

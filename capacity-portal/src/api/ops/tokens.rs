@@ -22,7 +22,7 @@ const TOKENS: ListKind =
     ListKind { rows: "tokens", key: &["id"], order: "created_at desc", page: WHOLE };
 
 /// Default validity of a token, in days.
-const DAYS: u32 = 90;
+pub(crate) const DAYS: u32 = 90;
 
 /// States of a token.
 pub(crate) const STATES: [&str; 3] = ["good", "expired", "revoked"];
@@ -89,9 +89,8 @@ pub(super) async fn list(
     caller: Caller,
     ListRequest { filters, list }: ListRequest<TokensQuery>,
 ) -> Result<Response, Problem> {
-    caller.needs(Role::Admin)?;
-    let listed = in_time(site.broker.tokens(filters.all, TOKENS_MAX)).await?;
-    let page = list.page_of(TOKENS, &filters, listed.into_iter().map(view))?;
+    let listed = listed_for(&site, &caller, filters.all).await?;
+    let page = list.page_of(TOKENS, &filters, listed)?;
     Ok(page.response(&Tokens { tokens: Vec::new(), next_page_token: None }))
 }
 
@@ -108,8 +107,19 @@ pub(super) async fn create(
     caller: Caller,
     body: Bytes,
 ) -> Result<(StatusCode, Json<TokenMade>), Problem> {
+    caller.needs(Role::Admin)?;
+    let made = made_for(&site, &caller, body::json(&body)?).await?;
+    Ok((StatusCode::CREATED, Json(made)))
+}
+
+/// [`create`], for a page.
+pub(crate) async fn made_for(
+    site: &Site,
+    caller: &Caller,
+    asked: TokenAsked,
+) -> Result<TokenMade, Problem> {
     let actor = caller.needs(Role::Admin)?;
-    let TokenAsked { name, role, owner, days } = body::json(&body)?;
+    let TokenAsked { name, role, owner, days } = asked;
     let Some(role) = Role::parse(&role) else {
         let roles = Role::ALL.map(Role::as_str).join(", ");
         let detail = format!("role: {role:?} is not one of {roles}");
@@ -123,8 +133,30 @@ pub(super) async fn create(
     let life = Duration::from_secs(u64::from(days.unwrap_or(DAYS)) * 86_400);
     let token = NewToken { name, digest: secret.digest(), role, owner, life };
     let made = in_time(site.broker.create_token(&actor, &token)).await?;
-    let made = TokenMade { token: view(made), secret: secret.expose().to_owned() };
-    Ok((StatusCode::CREATED, Json(made)))
+    Ok(TokenMade { token: view(made), secret: secret.expose().to_owned() })
+}
+
+/// Every token, or those that are good, the newest first: [`list`], for a page.
+pub(crate) async fn listed_for(
+    site: &Site,
+    caller: &Caller,
+    all: bool,
+) -> Result<Vec<TokenOf>, Problem> {
+    caller.needs(Role::Admin)?;
+    let listed = in_time(site.broker.tokens(all, TOKENS_MAX)).await?;
+    Ok(listed.into_iter().map(view).collect())
+}
+
+/// [`revoke`], for a page.
+pub(crate) async fn revoked_for(
+    site: &Site,
+    caller: &Caller,
+    token: &str,
+) -> Result<TokenOf, Problem> {
+    let actor = caller.needs(Role::Admin)?;
+    let revoked = in_time(site.broker.revoke_token(&actor, token)).await?;
+    site.tokens.clear();
+    Ok(view(revoked))
 }
 
 /// Revokes a token by id or name: in this process at once, in others within two seconds
@@ -136,8 +168,5 @@ pub(super) async fn revoke(
     caller: Caller,
     Path(token): Path<String>,
 ) -> Result<Json<TokenOf>, Problem> {
-    let actor = caller.needs(Role::Admin)?;
-    let revoked = in_time(site.broker.revoke_token(&actor, &token)).await?;
-    site.tokens.clear();
-    Ok(Json(view(revoked)))
+    revoked_for(&site, &caller, &token).await.map(Json)
 }
