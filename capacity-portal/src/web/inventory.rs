@@ -165,9 +165,9 @@ fn servers_list(path: String, fixed: Vec<(&'static str, String)>) -> List {
         kind: places::SERVERS,
         noun: "server",
         path,
-        api: "/ops/v1/servers",
+        api: Some("/ops/v1/servers"),
         columns: &SERVERS,
-        search: ("server", "Part of the name"),
+        search: (&["server"], "Part of the name"),
         fixed,
     }
 }
@@ -227,9 +227,9 @@ pub(super) async fn racks(
             kind: places::RACKS,
             noun: "rack",
             path: "/racks".to_owned(),
-            api: "/ops/v1/racks",
+            api: Some("/ops/v1/racks"),
             columns: &RACKS,
-            search: ("rack", "Part of the name"),
+            search: (&["rack"], "Part of the name"),
             fixed: Vec::new(),
         };
         let rows = (0..summary.racks.len()).map(|at| Written::new(&places::rack(summary, at)));
@@ -249,9 +249,9 @@ pub(super) async fn msbs(
             kind: places::MSBS,
             noun: "MSB",
             path: "/msbs".to_owned(),
-            api: "/ops/v1/msbs",
+            api: Some("/ops/v1/msbs"),
             columns: &MSBS,
-            search: ("msb", "Part of the name"),
+            search: (&["msb"], "Part of the name"),
             fixed: Vec::new(),
         };
         let rows = (0..summary.msbs.len()).map(|at| Written::new(&places::msb(summary, at)));
@@ -277,9 +277,9 @@ pub(super) async fn hardware_types(
             kind: KIND,
             noun: "hardware type",
             path: "/hardware-types".to_owned(),
-            api: "/ops/v1/hardware-types",
+            api: Some("/ops/v1/hardware-types"),
             columns: &TYPES,
-            search: ("hardware_type", "Part of the name"),
+            search: (&["hardware_type"], "Part of the name"),
             fixed: Vec::new(),
         };
         let rows = (0..summary.types.len()).map(|at| Written::new(&counted_type(summary, at)));

@@ -21,6 +21,11 @@ pub(super) fn reservation(name: &str) -> String {
     format!("/reservations/{}", segment(name))
 }
 
+/// Path of the reservations of an owner.
+pub(super) fn reservations_of(owner: &str) -> String {
+    format!("/reservations?owner={}", segment(owner))
+}
+
 /// Path of the servers of a reservation.
 pub(super) fn servers(reservation: &str) -> String {
     format!("/reservations/{}/servers", segment(reservation))

@@ -1,16 +1,18 @@
 //! Lists as tables: searched, filtered, sorted, with totals and numbered pages; or whole as CSV.
 
 use super::link;
-use super::ui;
+use super::ui::{self, Mood};
 use crate::http::list::{ListKind, select};
 use crate::http::list_filter::{Cell, Row};
 use crate::http::{Problem, Site};
+use axum::Json;
 use axum::extract::{FromRequestParts, Query};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use report::number;
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// Rows on a page.
@@ -94,6 +96,8 @@ pub(super) enum Shown {
     Link(fn(&str) -> String),
     /// The use of a server, with its colour.
     Use,
+    /// A state, with its colour.
+    State(fn(&str) -> Mood),
 }
 
 /// A column of a list: a member of its rows.
@@ -128,6 +132,7 @@ impl Column {
             (Cell::Text(of), Shown::Use) => html! {
                 span { span class={ "sw " (use_class(of)) } {} (of.replace('_', " ")) }
             },
+            (Cell::Text(of), Shown::State(mood)) => ui::state(mood(of), of),
             (Cell::Text(of), _) => html! { (of) },
         }
     }
@@ -159,11 +164,11 @@ pub(super) struct List {
     pub(super) noun: &'static str,
     /// Path of the page.
     pub(super) path: String,
-    /// Path of the same list in the API.
-    pub(super) api: &'static str,
+    /// Path of the same list in the API; `None`: the page itself answers in JSON.
+    pub(super) api: Option<&'static str>,
     pub(super) columns: &'static [Column],
-    /// What the search field covers: member and label.
-    pub(super) search: (&'static str, &'static str),
+    /// What the search field covers: members and label.
+    pub(super) search: (&'static [&'static str], &'static str),
     /// Members that always have these values.
     pub(super) fixed: Vec<(&'static str, String)>,
 }
@@ -196,7 +201,8 @@ impl List {
         }
         let wanted = params.get("q").trim();
         if !wanted.is_empty() {
-            terms.push(format!("{}:{}", self.search.0, quoted(wanted)));
+            let each = self.search.0.iter().map(|member| format!("{member}:{}", quoted(wanted)));
+            terms.push(each.collect::<Vec<_>>().join(" OR "));
         }
         (!terms.is_empty()).then(|| terms.join(" AND "))
     }
@@ -237,7 +243,8 @@ impl List {
             .map(|(_, column)| column)
             .collect();
         let mut sums = vec![0.0; columns.len()];
-        let whole = params.get("format") == "csv";
+        let format = params.get("format");
+        let whole = matches!(format, "csv" | "json");
         let from = if whole { 0 } else { (page - 1).saturating_mul(ROWS) };
         let range = if whole { 0..usize::MAX } else { from..from.saturating_add(ROWS) };
         let selected = select(self.kind, (filter.as_deref(), order_by), rows, range, |row: &R| {
@@ -248,15 +255,19 @@ impl List {
             }
         })?;
         if whole {
-            return Ok(Answer::File(self.csv(&columns, &selected.rows)));
+            return Ok(Answer::File(match format {
+                "csv" => self.csv(&columns, &selected.rows),
+                _ => self.json(&selected.rows),
+            }));
         }
-        let api = with_query(
-            self.api,
-            [
-                ("filter", filter.as_deref().unwrap_or_default()),
-                ("order_by", order_by.unwrap_or_default()),
-            ],
-        );
+        let query = [
+            ("filter", filter.as_deref().unwrap_or_default()),
+            ("order_by", order_by.unwrap_or_default()),
+        ];
+        let json = match self.api {
+            Some(api) => with_query(api, query),
+            None => params.path(&self.path, &[("format", "json"), ("page", "")]),
+        };
         let (total, rows) = (selected.total, &selected.rows[..]);
         Ok(Answer::Part(html! {
             (self.toolbar(params, choices))
@@ -269,7 +280,7 @@ impl List {
                 }
                 (self.chooser(params, &columns))
                 a href=(params.path(&self.path, &[("format", "csv"), ("page", "")])) download { "CSV" }
-                a href=(api) { "JSON" }
+                a href=(json) { "JSON" }
             }
             @if rows.is_empty() { (ui::missing(if total == 0 { "Nothing matches." } else { "There are no more rows." })) }
             @else { (self.table(params, &columns, rows, &sums)) }
@@ -396,6 +407,11 @@ impl List {
                 @if page < last { a href=(to(page + 1)) rel="next" { "Next" } }
             } }
         }
+    }
+
+    fn json<R: Row>(&self, rows: &[R]) -> Response {
+        let rows: Vec<Value> = rows.iter().map(Row::json).collect();
+        Json(json!({ self.kind.rows: rows })).into_response()
     }
 
     fn csv<R: Row>(&self, columns: &[&Column], rows: &[R]) -> Response {

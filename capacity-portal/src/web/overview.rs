@@ -194,7 +194,7 @@ fn affected(of: &Overview, standing: Standing) -> Markup {
                 @if arriving(row) > 0 { "; " (number::counted(arriving(row), "server")) " arriving" }
                 @if !figures.replicas_hold { "; one MSB has more replicas than its rule allows" } }
         } }
-        @if rows.len() > ROWS { p { a href="/reservations?show=short" { "All reservations that are short or at risk" } } }
+        @if rows.len() > ROWS { p { a href="/reservations?promise=broken" { "All reservations that are short or at risk" } } }
     }
 }
 
@@ -231,7 +231,7 @@ fn tiles(of: &Overview) -> Markup {
                 &html! { (number::rru(totals.missing_now)) " RRU missing now" }))
             (ui::tile(if totals.short + totals.at_risk > 0 { Mood::Warn } else { Mood::Good }, "Guaranteed after one more loss",
                 &html! { (number::count(totals.guaranteed)) " of " (number::count(promises)) },
-                &html! { (number::rru(totals.missing_after_loss)) " RRU would be missing; " a href="/reservations?show=short" { "which" } }))
+                &html! { (number::rru(totals.missing_after_loss)) " RRU would be missing; " a href="/reservations?promise=broken" { "which" } }))
             (ui::tile(Mood::Plain, "Servers", &count(total),
                 &html! { (share(all.in_use)) " in use, " (share(all.idle + all.shared)) " idle or in buffers" }))
             (ui::tile(Mood::Plain, "Free", &count(all.free), &html! { (share(all.free)) " of all servers" }))

@@ -135,7 +135,7 @@ impl ReservationPage<'_> {
         let of = self.reservation();
         html! {
             div.head { div {
-                (ui::crumbs(&[("/reservations", "Reservations"), (&format!("/reservations?q={}", link::segment(&of.owner)), &of.owner)]))
+                (ui::crumbs(&[("/reservations", "Reservations"), (&link::reservations_of(&of.owner), &of.owner)]))
                 h1 { (of.id) }
                 p.facts {
                     (reservations::state(self.audit(), self.summary))

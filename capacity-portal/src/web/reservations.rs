@@ -2,66 +2,98 @@
 
 use super::layout::{NavItem, Page, Reader};
 use super::link;
+use super::list::{Answer, Choice, Column, List, Params, Shown};
 use super::ui::{self, Mood};
 use crate::api::v1::not_reserved_until;
+use crate::http::list::{ListKind, PAGE, Written};
 use crate::http::{Problem, Site, in_time};
 use crate::region_summary::RegionSummary;
-use axum::extract::{Query, State};
-use axum::response::Html;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use broker::{REQUESTS_PAGE_MAX, Request, RequestFilter, RequestState};
 use chrono::{DateTime, Utc};
 use control::reservation_status::ServerCount;
+use fleet::ReservationKind;
 use fleet::audit::{ReservationAudit, Standing};
-use fleet::{ReservationKind, Rru};
 use maud::{Markup, html};
 use report::number;
-use serde::Deserialize;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use utoipa::ToSchema;
 
-/// Rows on a page.
-const ROWS: usize = 100;
+static COLUMNS: [Column; 14] = [
+    Column::new("reservation", "Reservation", Shown::Link(link::reservation)),
+    Column::new("owner", "Owner", Shown::Link(link::reservations_of)),
+    Column::new("kind", "Kind", Shown::Text).extra(),
+    Column::new("state", "State", Shown::State(mood)),
+    Column::new("promise", "Promise", Shown::Text).extra(),
+    Column::new("priority", "Priority", Shown::Number),
+    Column::new("servers", "Servers", Shown::Count),
+    Column::new("arriving", "Arriving", Shown::Count),
+    Column::new("promised_rru", "Promised, RRU", Shown::Number),
+    Column::new("held_rru", "Held now, RRU", Shown::Number),
+    Column::new("guaranteed_rru", "Guaranteed now, RRU", Shown::Number),
+    Column::new("missing_now_rru", "Missing now, RRU", Shown::Number).extra(),
+    Column::new("missing_after_loss_rru", "Missing after one more loss, RRU", Shown::Number)
+        .extra(),
+    Column::new("largest_msb", "Largest MSB", Shown::Text),
+];
 
-/// Filter and page.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListQuery {
-    /// Part of the name or of the owner.
-    #[serde(default)]
-    q: String,
-    #[serde(default)]
-    show: ListFilter,
-    #[serde(default)]
-    page: usize,
+/// A reservation, as the page lists it.
+#[derive(Serialize, ToSchema)]
+struct ListedReservation {
+    reservation: String,
+    owner: String,
+    kind: &'static str,
+    /// A word of [`STATES`].
+    state: &'static str,
+    /// `holds` or `broken`; elastic reservations are promised nothing.
+    promise: Option<&'static str>,
+    priority: i32,
+    servers: usize,
+    arriving: usize,
+    promised_rru: f64,
+    held_rru: f64,
+    guaranteed_rru: f64,
+    missing_now_rru: f64,
+    missing_after_loss_rru: f64,
+    largest_msb: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum ListFilter {
-    #[default]
-    Guaranteed,
-    Short,
-    SharedBuffer,
-    Elastic,
-}
+const STATES: [&str; 6] = ["short", "at_risk", "arriving", "guaranteed", "complete", "borrows"];
 
-impl ListFilter {
-    const ALL: [(ListFilter, &'static str, &'static str); 4] = [
-        (ListFilter::Guaranteed, "guaranteed", "Guaranteed"),
-        (ListFilter::Short, "short", "Short or at risk"),
-        (ListFilter::SharedBuffer, "shared_buffer", "Shared buffers"),
-        (ListFilter::Elastic, "elastic", "Elastic"),
-    ];
+const PROMISES: [&str; 2] = ["holds", "broken"];
 
-    fn word(self) -> &'static str {
-        let found = ListFilter::ALL.into_iter().find(|(filter, ..)| *filter == self);
-        found.map_or("", |(_, word, _)| word)
+fn mood(state: &str) -> Mood {
+    match state {
+        "short" => Mood::Bad,
+        "at_risk" | "arriving" => Mood::Warn,
+        "guaranteed" | "complete" => Mood::Good,
+        _ => Mood::Plain,
     }
+}
 
-    fn takes(self, row: &ReservationAudit, summary: &RegionSummary) -> bool {
-        match self {
-            ListFilter::Guaranteed => row.kind == ReservationKind::Guaranteed,
-            ListFilter::Short => is_broken(row, summary),
-            ListFilter::SharedBuffer => row.kind == ReservationKind::SharedBuffer,
-            ListFilter::Elastic => row.kind == ReservationKind::Elastic,
+impl ListedReservation {
+    fn new(row: &ReservationAudit, summary: &RegionSummary) -> ListedReservation {
+        let has = summary.held.statuses.get(&row.reservation_id);
+        let figures = summary.figures(row);
+        let is_elastic = row.kind == ReservationKind::Elastic;
+        let largest = has.and_then(|has| has.worst_msb.as_ref());
+        ListedReservation {
+            reservation: row.reservation_id.to_string(),
+            owner: row.owner.to_string(),
+            kind: row.kind.as_str(),
+            state: state_word(row, summary),
+            promise: (!is_elastic).then(|| PROMISES[usize::from(is_broken(row, summary))]),
+            priority: row.priority,
+            servers: has.map_or(0, |has| has.owned.servers),
+            arriving: arriving(row, summary).unwrap_or_default().servers,
+            promised_rru: figures.promised.to_f64(),
+            held_rru: figures.held.to_f64(),
+            guaranteed_rru: figures.guaranteed().to_f64(),
+            missing_now_rru: figures.missing_now().to_f64(),
+            missing_after_loss_rru: figures.missing_after_loss().to_f64(),
+            largest_msb: largest.map(|(msb, _)| msb.to_string()),
         }
     }
 }
@@ -70,22 +102,60 @@ impl ListFilter {
 pub(super) async fn show(
     State(site): State<Site>,
     reader: Reader,
-    Query(query): Query<ListQuery>,
-) -> Result<Html<String>, Problem> {
-    let summary = site.region_summaries.current(&site.region).await?;
+    params: Params,
+) -> Result<Response, Problem> {
+    const KIND: ListKind =
+        ListKind { rows: "reservations", key: &["reservation"], order: "reservation", page: PAGE };
+    let part = match site.region_summaries.current(&site.region).await? {
+        None => Answer::Part(ui::missing("No region is loaded.")),
+        Some(summary) => {
+            let rows = summary.audit.reservations.iter().filter(|row| reader.sees(&row.owner));
+            let owners: BTreeSet<String> = rows.clone().map(|row| row.owner.to_string()).collect();
+            let kinds = [
+                ReservationKind::Guaranteed,
+                ReservationKind::SharedBuffer,
+                ReservationKind::Elastic,
+            ]
+            .map(|kind| kind.as_str());
+            let choice = |member, label, values: &[&str]| Choice {
+                member,
+                label,
+                values: values.iter().map(|&of| of.to_owned()).collect(),
+            };
+            let choices = [
+                choice("kind", "Kind", &kinds),
+                choice("state", "State", &STATES),
+                choice("promise", "Promise", &PROMISES),
+                Choice { member: "owner", label: "Owner", values: owners.into_iter().collect() },
+            ];
+            let list = List {
+                kind: KIND,
+                noun: "reservation",
+                path: "/reservations".to_owned(),
+                api: None,
+                columns: &COLUMNS,
+                search: (&["reservation", "owner"], "Name or owner"),
+                fixed: Vec::new(),
+            };
+            let rows = rows.map(|row| Written::new(&ListedReservation::new(row, &summary)));
+            list.answer(&params, &choices, rows)?
+        }
+    };
+    let part = match part {
+        Answer::File(file) => return Ok(file),
+        Answer::Part(part) => part,
+    };
     let body = html! {
         div.head { div { h1 { "Reservations" }
             p.facts { span { "What is promised, what each has now, and what is guaranteed: what it would have after one more MSB loss." } } }
             div.actions { a.button.main href="/request" { "Request capacity" } } }
         (waiting(&site, &reader, None).await?)
-        (search(&query))
-        @match &summary {
-            Some(summary) => (list(summary, &query, &reader)),
-            None => (ui::missing("No region is loaded.")),
-        }
+        (part)
     };
     let title = "Reservations";
-    Ok(Page { nav: NavItem::Reservations, title, charts: false, body }.show(&reader))
+    Ok(Page { nav: NavItem::Reservations, title, charts: false, body }
+        .show(&reader)
+        .into_response())
 }
 
 /// Notice about requests that start later, of one reservation or of all. No capacity is set aside for them.
@@ -115,61 +185,6 @@ pub(super) async fn waiting(
     })
 }
 
-fn search(query: &ListQuery) -> Markup {
-    html! {
-        form.toolbar role="search" method="get" action="/reservations" {
-            div.field { label for="q" { "Name or owner" }
-                input #q type="search" name="q" value=(query.q) autocomplete="off"; }
-            div.field { label for="show" { "Show" }
-                select #show name="show" {
-                    @for (filter, word, title) in ListFilter::ALL {
-                        option value=(word) selected[filter == query.show] { (title) }
-                    }
-                } }
-            button type="submit" { "Search" }
-        }
-    }
-}
-
-fn list(summary: &RegionSummary, query: &ListQuery, reader: &Reader) -> Markup {
-    let wanted = query.q.to_lowercase();
-    let named = |row: &&ReservationAudit| {
-        wanted.is_empty()
-            || row.reservation_id.to_lowercase().contains(&wanted)
-            || row.owner.to_lowercase().contains(&wanted)
-    };
-    let rows = summary.audit.reservations.iter();
-    let rows: Vec<_> = rows
-        .filter(|row| query.show.takes(row, summary) && reader.sees(&row.owner))
-        .filter(named)
-        .collect();
-    let from = query.page.saturating_mul(ROWS).min(rows.len());
-    let shown = &rows[from..rows.len().min(from + ROWS)];
-    let to = |page: usize| {
-        let q = link::segment(&query.q);
-        format!("/reservations?q={q}&show={}&page={page}", query.show.word())
-    };
-    let elastic = query.show == ListFilter::Elastic;
-    html! {
-        @if shown.is_empty() { (ui::missing("No reservation matches.")) } @else {
-            div.scroll { table {
-                caption { (number::counted(rows.len(), "reservation"))
-                    @if shown.len() < rows.len() { ", " (number::count(from + 1)) " to " (number::count(from + shown.len())) } }
-                thead { tr {
-                    th scope="col" { "Reservation" } th scope="col" { "Owner" } th scope="col" { "State" }
-                    th.n.spare scope="col" { "Priority" } th.n.spare scope="col" { "Servers" }
-                    @if !elastic {
-                        th.n scope="col" { "Promised, RRU" } th.n scope="col" { "Held now, RRU" }
-                        th.n scope="col" { "Guaranteed now, RRU" } th.spare scope="col" { "Largest MSB" }
-                    }
-                } }
-                tbody { @for row in shown { (line(row, summary, elastic, reader)) } }
-            } }
-            (ui::pages((query.page > 0).then(|| to(query.page - 1)), (from + ROWS < rows.len()).then(|| to(query.page + 1))))
-        }
-    }
-}
-
 /// Whether the promise does not hold: it is short or at risk.
 fn is_broken(row: &ReservationAudit, summary: &RegionSummary) -> bool {
     row.kind != ReservationKind::Elastic && summary.figures(row).standing() != Standing::Guaranteed
@@ -186,47 +201,32 @@ pub(super) fn is_decided(row: &ReservationAudit, summary: &RegionSummary) -> boo
     is_broken(row, summary) && arriving(row, summary).is_some() && summary.figures(row).is_decided()
 }
 
-/// Label of the state of a reservation.
-pub(super) fn state(row: &ReservationAudit, summary: &RegionSummary) -> Markup {
+/// The state of a reservation, a word of [`STATES`].
+fn state_word(row: &ReservationAudit, summary: &RegionSummary) -> &'static str {
     if row.kind == ReservationKind::Elastic {
-        return ui::state(Mood::Plain, "borrows");
+        return "borrows";
     }
     if is_decided(row, summary) {
-        let arriving = arriving(row, summary).unwrap_or_default().servers;
-        return ui::state(Mood::Warn, &format!("{} arriving", number::count(arriving)));
+        return "arriving";
     }
     match summary.figures(row).standing() {
-        Standing::Short => ui::state(Mood::Bad, "short"),
-        Standing::AtRisk => ui::state(Mood::Warn, "at risk"),
+        Standing::Short => "short",
+        Standing::AtRisk => "at_risk",
         Standing::Guaranteed if row.kind == ReservationKind::Guaranteed && row.msb_buffer => {
-            ui::state(Mood::Good, "guaranteed")
+            "guaranteed"
         }
-        Standing::Guaranteed => ui::state(Mood::Good, "complete"),
+        Standing::Guaranteed => "complete",
     }
 }
 
-fn line(row: &ReservationAudit, summary: &RegionSummary, elastic: bool, reader: &Reader) -> Markup {
-    let has = summary.held.statuses.get(&row.reservation_id);
-    let servers = has.map_or(0, |has| has.owned.servers);
-    html! {
-        tr {
-            th scope="row" { a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } }
-            td { (row.owner) }
-            td { (state(row, summary)) }
-            td.n.spare { (row.priority) }
-            td.n.spare { (number::count(servers)) }
-            @if !elastic {
-                @let figures = summary.figures(row);
-                td.n { (number::rru(figures.promised)) }
-                td.n { @if figures.missing_now() > Rru::ZERO { strong.error { (number::rru(figures.held)) } }
-                    @else { (number::rru(figures.held)) } }
-                td.n { @if figures.missing_after_loss() > Rru::ZERO { strong.error { (number::rru(figures.guaranteed())) } }
-                    @else { (number::rru(figures.guaranteed())) } }
-                td.spare { @match has.and_then(|has| has.worst_msb.as_ref()) {
-                    Some((msb, rru)) => { (reader.msb(msb)) " " span.dim { (number::rru(*rru)) } }
-                    None => (number::NOTHING),
-                } }
-            }
+/// Label of the state of a reservation.
+pub(super) fn state(row: &ReservationAudit, summary: &RegionSummary) -> Markup {
+    let word = state_word(row, summary);
+    match word {
+        "arriving" => {
+            let arriving = arriving(row, summary).unwrap_or_default().servers;
+            ui::state(mood(word), &format!("{} arriving", number::count(arriving)))
         }
+        _ => ui::state(mood(word), word),
     }
 }

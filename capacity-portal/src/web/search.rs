@@ -111,7 +111,7 @@ fn by_name(summary: &RegionSummary, wanted: &Wanted, scope: Option<&str>) -> Vec
             reservations.add(|| (link::reservation(&of.id), of.id.to_string(), what));
         }
         if wanted.is_in(&of.owner) && known.insert(&of.owner) {
-            let path = format!("/reservations?q={}", link::segment(&of.owner));
+            let path = link::reservations_of(&of.owner);
             owners.add(|| (path, of.owner.to_string(), "owner of reservations".to_owned()));
         }
     }

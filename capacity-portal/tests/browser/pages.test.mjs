@@ -103,7 +103,7 @@ for (const [turn, Hands] of [Mouse, Keys].entries()) {
 
     test("finds a reservation", async () => {
       await hands.fill("Name or owner", "backend");
-      await hands.press("button", "Search");
+      await hands.press("button", "Show");
       await page.waitForURL(/q=backend/);
       name = await page.getByRole("rowheader").first().innerText();
       await hands.press("link", name);

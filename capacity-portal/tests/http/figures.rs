@@ -19,9 +19,11 @@ fn cells(row: &str) -> Vec<String> {
         let text = cell.split("</td>").next().unwrap_or_default();
         text.split('<').map(|part| part.split('>').next_back().unwrap_or_default()).collect()
     };
-    row.split("<td class=\"n")
+    row.split("<td")
         .skip(1)
-        .map(|rest| cell(&rest[rest.find('>').unwrap_or(0)..]))
+        .filter_map(|rest| rest.split_once('>'))
+        .filter(|(tag, _)| tag.contains("class=\"n"))
+        .map(|(_, rest)| cell(rest))
         .collect()
 }
 
@@ -107,8 +109,9 @@ async fn compared(place: &Place, phase: &str) -> Value {
         let figures =
             ["promised_rru", "held_rru", "guaranteed_rru"].map(|member| number(&one[member]));
         let link = format!("<a href=\"/reservations/{path}\"");
-        let line = list.split("<tr>").find(|line| line.contains(&link)).expect("a row");
-        assert_eq!(cells(line)[2..], figures, "{phase}, {name}: {line}");
+        let line =
+            list.split("<tr role=\"row\">").find(|line| line.contains(&link)).expect("a row");
+        assert_eq!(cells(line)[3..], figures, "{phase}, {name}: {line}");
         let (_, shown) = page(place, &format!("/reservations/{path}"), Some(ROOT)).await;
         let tiles = ["Promised, RRU", "Held now, RRU", "Guaranteed now, RRU"];
         assert_eq!(tiles.map(|title| tile(&shown, title)), figures, "{phase}, {name}");

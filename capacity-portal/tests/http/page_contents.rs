@@ -127,7 +127,7 @@ async fn pages_show_arriving_servers_of_a_grant() {
     let region = RegionSnapshot::new(parts).expect("a snapshot");
     let place = Place::of(Some(&region), PortalSettings::default()).await;
     let (_, text) = page(&place, "/reservations", None).await;
-    assert!(text.contains(">at risk<") && !text.contains("arriving"), "{text}");
+    assert!(text.contains(">at risk<") && !text.contains("state warn\">arriving"), "{text}");
     let (_, text) = page(&place, "/", None).await;
     assert!(
         text.contains("1 reservation would have less than promised after the loss of one MSB"),
@@ -139,7 +139,7 @@ async fn pages_show_arriving_servers_of_a_grant() {
         "{text}"
     );
     place.publish(17, Some("a")).await;
-    until(&place, "/reservations", |text| text.contains(">1 arriving<")).await;
+    until(&place, "/reservations", |text| text.contains("state warn\">arriving<")).await;
     let (_, text) = page(&place, "/reservations", None).await;
     assert!(!text.contains(">short<") && !text.contains(">at risk<"), "{text}");
     let (_, text) = page(&place, "/", None).await;

@@ -95,7 +95,7 @@ async fn pages_of_an_open_region_need_no_token() {
     for view in ["state", "in_use", "idle", "shared", "free", "down"] {
         assert_eq!(page(&place, &format!("/?show={view}"), None).await.0, 200);
     }
-    let (_, list) = page(&place, "/reservations?q=B&show=guaranteed", None).await;
+    let (_, list) = page(&place, "/reservations?q=b&kind=guaranteed", None).await;
     assert!(list.contains("/reservations/b%2F%C3%BC") && !list.contains(">a</a>"), "{list}");
 }
 
@@ -149,7 +149,8 @@ async fn missing_page_is_an_html_page() {
         assert_eq!(status, 404, "{path}");
         assert!(text.contains("Not found") && !text.contains("<script>"), "{path}: {text}");
     }
-    for path in ["/?show=nothing", "/reservations?page=x", "/trail?upto=much", "/maintenance?all=7"]
+    for path in
+        ["/?show=nothing", "/reservations?show=short", "/trail?upto=much", "/maintenance?all=7"]
     {
         assert_eq!(page(&place, path, None).await.0, 400, "{path}");
     }
