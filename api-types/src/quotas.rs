@@ -81,3 +81,11 @@ pub struct QuotaLimitAsked {
     /// Hardware type of the servers; null: all.
     pub hardware_type: Option<String>,
 }
+
+/// A removed quota.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct QuotaRemoved {
+    /// The owner that has no quota any more.
+    pub removed: String,
+}

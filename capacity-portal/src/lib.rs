@@ -36,7 +36,7 @@ pub use rehearsal::{Rehearse, Rehearsed, Stand};
 
 use api::described::{self, Described};
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn_with_state, map_request};
 use axum_server::Server;
 use axum_server::tls_rustls::RustlsAcceptor;
 use broker::{AllocatorView, Broker};
@@ -245,5 +245,7 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, RegionCache) {
         .merge(web::routes())
         .with_state(site)
         .layer(from_fn_with_state(limits, limits::enforce));
+    // Around the router, because the path decides the route.
+    let router = Router::new().fallback_service(router).layer(map_request(limits::dot_segments));
     (router, region)
 }

@@ -7,7 +7,7 @@ use crate::log::change::Change;
 use crate::log::trail::{Action, Seq};
 use chrono::{DateTime, Utc};
 use fleet::quota::Measure;
-use fleet::{HardwareTypeName, NAME_CHARS_MAX, Name, OwnerName, ReservationName, Rru};
+use fleet::{HardwareTypeName, Name, NameError, NewName, OwnerName, ReservationName, Rru};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use sqlx::types::Json;
@@ -121,8 +121,8 @@ pub struct QuotaWrong {
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "each variant's message says what it is")]
 pub enum QuotaError {
-    #[error("an owner's name has 1 to {NAME_CHARS_MAX} characters, none of them zero")]
-    Owner,
+    #[error("owner: {0}")]
+    Owner(NameError),
     #[error("{} limits are wrong", .0.len())]
     Limits(Vec<QuotaWrong>),
     #[error(transparent)]
@@ -141,14 +141,20 @@ impl Broker {
         limits: &[QuotaAsked],
     ) -> Result<Seq, QuotaError> {
         let doing = "setting quotas";
-        if !(1..=NAME_CHARS_MAX).contains(&owner.chars().count()) || owner.contains('\0') {
-            return Err(QuotaError::Owner);
+        let rule = NewName::parse(owner).err();
+        if let Some(error) = rule.clone().filter(|_| owner.contains('\0')) {
+            return Err(QuotaError::Owner(error));
         }
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
         sqlx::query(sql::LOCK).execute(&mut *db).await.doing(doing)?;
         check(db, limits).await?;
-        let before = read(db, Some(owner)).await?.pop().map(|of| of.limits).unwrap_or_default();
+        let before = read(db, Some(owner)).await?.pop();
+        // An owner that is there already keeps its name.
+        if let Some(error) = rule.filter(|_| before.is_none()) {
+            return Err(QuotaError::Owner(error));
+        }
+        let before = before.map(|of| of.limits).unwrap_or_default();
         sqlx::query(sql::REMOVE).bind(owner).execute(&mut *db).await.doing(doing)?;
         let name = |of: Option<&str>| of.map(ToOwned::to_owned);
         let added = sqlx::query(sql::ADD)
@@ -162,6 +168,29 @@ impl Broker {
         let detail = json!({ "before": amounts(&before), "limits": amounts(&after) });
         change.record(Action::QuotaSet, owner, detail);
         Ok(change.commit().await?)
+    }
+
+    /// Removes the quota of an owner; false: it had none.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn remove_quota(&self, actor: &str, owner: &str) -> Result<bool, DbError> {
+        if owner.contains('\0') {
+            return Ok(false);
+        }
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        sqlx::query(sql::LOCK).execute(&mut *db).await.doing("removing quotas")?;
+        let before = read(db, Some(owner)).await?.pop().filter(|of| !of.limits.is_empty());
+        let Some(before) = before else {
+            change.abandon().await?;
+            return Ok(false);
+        };
+        sqlx::query(sql::REMOVE).bind(owner).execute(&mut *db).await.doing("removing quotas")?;
+        let detail = json!({ "before": amounts(&before.limits), "limits": [] });
+        change.record(Action::QuotaSet, owner, detail);
+        change.commit().await?;
+        Ok(true)
     }
 
     /// Quotas and promises by owner: of all owners with either, or of one.

@@ -114,6 +114,14 @@ impl Place {
         Place::serve(broker, settings, Postgres::Shared(Box::new(database))).await
     }
 
+    /// A place whose store was changed by SQL before the portal began.
+    pub async fn after(sql: &str) -> Place {
+        let database = Database::with(&region()).await;
+        database.execute(sql).await;
+        let broker = database.broker.clone();
+        Place::serve(broker, PortalSettings::default(), Postgres::Shared(Box::new(database))).await
+    }
+
     /// A region in a Postgres of its own, which the test may stop.
     pub async fn alone() -> Place {
         let server = Server::start().await;
@@ -139,6 +147,14 @@ impl Place {
         match &self.postgres {
             Postgres::Shared(database) => (database.socket(), database.name().to_owned()),
             Postgres::Own(server) => (server.socket(), "region".to_owned()),
+        }
+    }
+
+    /// Executes SQL in its database.
+    pub async fn execute(&self, sql: &str) {
+        match &self.postgres {
+            Postgres::Shared(database) => database.execute(sql).await,
+            Postgres::Own(_) => panic!("for databases that tests share"),
         }
     }
 

@@ -473,6 +473,17 @@ async fn quota_refusal_differs_and_policy_grants_a_part() {
     assert_eq!((status.as_u16(), &quota["limits"][0]["promised"]), (200, &json!(4.5)), "{quota}");
     let refused = place.ended(place.make(&two()).await).await;
     let result = &refused["result"];
+    // A validation knows quotas, and answers what the decision answers.
+    for (path, body) in [
+        ("/v1/reservations?dry_run=validate", two()),
+        ("/v1/plans?dry_run=validate", json!({ "changes": [two()] })),
+    ] {
+        let (status, problem) = place.ask((Method::POST, path), OWNER_A, &[], &body).await;
+        assert_eq!(status, 409, "{path}: {problem}");
+        for (member, said) in result.as_object().expect("an object") {
+            assert_eq!((member, &problem[member]), (member, said), "{path}");
+        }
+    }
     assert_eq!(
         (&result["code"], &result["reasons"]),
         (&json!("quota_exceeded"), &json!(["quota_exceeded"]))
@@ -489,7 +500,17 @@ async fn quota_refusal_differs_and_policy_grants_a_part() {
     assert_eq!((status.as_u16(), &problem["code"]), (409, &json!("quota_exceeded")));
     assert_eq!((&problem["left_rru"], &problem["limits"]), (&json!(2.0), &json!([])));
     assert_eq!(problem["alternatives"][0]["request"]["capacity_rru"], 2.0);
-    assert_eq!(set("a", ADMIN, Value::Null).await.0, 200);
+    let at = "/ops/v1/quotas/a";
+    let (status, problem) = place.ask((Method::PUT, at), ADMIN, &[], &json!({})).await;
+    assert_eq!((status.as_u16(), &problem["errors"][0]["pointer"]), (422, &json!("#/limits")));
+    let said = problem["errors"][0]["detail"].as_str().expect("text");
+    assert!(said.contains("send a list of limits") && said.contains("DELETE"), "{said}");
+    let remove = async || place.ask((Method::DELETE, at), ADMIN, &[], &Value::Null).await;
+    assert_eq!(remove().await, (StatusCode::OK, json!({ "removed": "a" })));
+    let (status, problem) = remove().await;
+    assert_eq!((status.as_u16(), &problem["code"]), (404, &json!("unknown_quota")));
+    let dry = (Method::POST, "/v1/reservations?dry_run=validate");
+    assert_eq!(place.ask(dry, OWNER_A, &[], &two()).await.0, 200, "no quota any more");
 
     let mut much = two();
     much["capacity_rru"] = json!(20);

@@ -51,6 +51,7 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("post", "/ops/v1/drills", Has(Role::Operator)),
     ("get", "/ops/v1/quotas", Reads),
     ("put", "/ops/v1/quotas/{owner}", Has(Role::Admin)),
+    ("delete", "/ops/v1/quotas/{owner}", Has(Role::Admin)),
     ("get", "/ops/v1/rru-profiles", Reads),
     ("get", "/ops/v1/rru-profiles/{name}", Reads),
     ("put", "/ops/v1/rru-profiles/{name}", Has(Role::Operator)),

@@ -185,7 +185,7 @@ limits replaces the former ones.
 
 Examples:
   ras region quota set shop --rru web=2000 --servers 1500 --servers-of GPU=40
-  ras region quota set shop --none
+  ras region quota remove shop
   ras region quota list")]
 pub struct Quota {
     /// The action.
@@ -204,6 +204,14 @@ pub enum QuotaAction {
     },
     /// Set the limits of an owner
     Set(SetQuota),
+    /// Remove the quota of an owner: nothing bounds its promises then
+    Remove {
+        /// The owner
+        owner: String,
+        /// The server to ask.
+        #[command(flatten)]
+        server: ServerOptions,
+    },
 }
 
 /// `ras region quota set`

@@ -85,9 +85,9 @@ pub(super) fn parse(
         return Err(vec![FieldError::new(prefix.trim_end_matches('.'), "it is not an object")]);
     };
     let mut fields = FieldReader::new(&schema::MEMBERS, members, prefix.clone());
-    let reservation = read_reservation(&mut fields, of_path);
+    let named = read_reservation(&mut fields, of_path);
     let existing = region
-        .zip(reservation.as_ref())
+        .zip(named.as_ref())
         .and_then(|(region, name)| Some(&region.reservations[region.reservation(name)?.ix()]));
     let removes: bool = match kind {
         Some(_) => false,
@@ -99,9 +99,10 @@ pub(super) fn parse(
         (false, None) => RequestChangeKind::Create,
     });
     let new_owner: Option<OwnerName> = fields.name("owner");
-    let owner = new_owner.clone().or(of_context).or_else(|| existing.map(|of| of.owner.clone()));
+    let owner = new_owner.clone().or_else(|| of_context.clone());
+    let owner = owner.or_else(|| existing.map(|of| of.owner.clone()));
     let mut change = CapacityRequest {
-        reservation_id: reservation.unwrap_or_else(|| "-".into()),
+        reservation_id: named.clone().unwrap_or_else(|| "-".into()),
         ..CapacityRequest::default()
     };
     if kind == RequestChangeKind::Remove {
@@ -111,6 +112,20 @@ pub(super) fn parse(
         if change.reservation_id.starts_with(SHARED_BUFFER_PREFIX) {
             fields.error("reservation", "this prefix is reserved for shared buffers");
         }
+    }
+    if let (RequestChangeKind::Create, None, Some(name)) = (kind, existing, &named) {
+        fields.check_new("reservation", name);
+    }
+    let known =
+        |owner| of_context.as_ref() == Some(owner) || existing.is_some_and(|of| of.owner == *owner);
+    if let Some(owner) = new_owner.as_ref().filter(|owner| !known(owner)) {
+        fields.check_new("owner", owner);
+    }
+    let profile = change.host_profile.as_ref().and_then(Option::as_ref);
+    if let Some(profile) = profile
+        .filter(|profile| existing.is_none_or(|of| of.host_profile.as_ref() != Some(profile)))
+    {
+        fields.check_new("host_profile", profile);
     }
     change.owner = new_owner.filter(|owner| existing.is_none_or(|of| of.owner != *owner));
     if kind == RequestChangeKind::Create {

@@ -2,6 +2,7 @@
 
 use super::accepted::WriteQuery;
 use super::change::{self, ChangeContext, ReservationChange};
+use super::reservations;
 use crate::http::auth::{Caller, Role};
 use crate::http::field::{self, FieldError};
 use crate::http::idempotency::{StoredResponse, once};
@@ -198,7 +199,8 @@ async fn quotas(site: &Site, plan: &NewPlan) -> Result<BTreeMap<OwnerName, Quota
     responses(
         (status = 200, description = "the changes are valid (dry_run)", body = Object),
         (status = 201, description = "the plan", body = Plan),
-        (status = 409, description = "no region is loaded, or a request with this key is in progress"),
+        (status = 409, description = "no region is loaded, or a request with this key is in progress; with dry_run, a \
+            quota would refuse a change (`quota_exceeded`)"),
         (status = 422, description = "fields are invalid; `errors` lists them")))]
 pub(super) async fn make(
     State(site): State<Site>,
@@ -211,6 +213,9 @@ pub(super) async fn make(
     let validates = wanted.validates()?;
     let (held, changes) = read(&site, &body, &caller).await?;
     if validates {
+        for asking in &changes {
+            reservations::check_quota(&site, asking).await?;
+        }
         return Ok(Json(json!({ "valid": true, "changes": changes.len() })).into_response());
     }
     let plan = async |claim| Ok(plan(&site, &actor, held, changes, claim).await?.1);

@@ -11,6 +11,7 @@ use crate::http::page::PageCursor;
 use crate::http::preconditions::{etag, if_match, stale};
 use crate::http::query::{self, StrictQuery};
 use crate::http::{Problem, Site, body, field, in_time, schema};
+use api_types::plans::QuotaRefusal;
 use api_types::requests::{Accepted, ValidRequest};
 use api_types::reservations::{Reservation, Reservations};
 use axum::Json;
@@ -22,7 +23,7 @@ use broker::{
     GrantPolicy, KeyClaim, Labels, OperationId, RequestChangeKind, RequestId, RequestSpec,
     RequestState, ReservationSummary, State as _, Submission, SubmitError, SummaryFilter,
 };
-use control::CachedRegion;
+use control::{CachedRegion, admission};
 use fleet::{CapacityRequest, ReservationKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -172,7 +173,8 @@ pub(super) async fn find(
         (status = 200, description = "the request is valid (dry_run)", body = ValidRequest),
         (status = 201, description = "the draft is stored", body = Accepted),
         (status = 202, description = "the request is stored and will be decided", body = Accepted),
-        (status = 409, description = "the reservation exists, or a request for it is open"),
+        (status = 409, description = "the reservation exists, or a request for it is open; with dry_run, a quota \
+            would refuse it (`quota_exceeded`)"),
         (status = 422, description = "fields are invalid; `errors` lists them")))]
 pub(super) async fn create(
     State(site): State<Site>,
@@ -204,7 +206,8 @@ pub(super) async fn create(
         (status = 200, description = "the request is valid (dry_run)", body = ValidRequest),
         (status = 201, description = "the draft is stored", body = Accepted),
         (status = 202, description = "the request is stored and will be decided", body = Accepted),
-        (status = 409, description = "a request for it is open, or it is not guaranteed"),
+        (status = 409, description = "a request for it is open, or it is not guaranteed; with dry_run, a quota would \
+            refuse it (`quota_exceeded`)"),
         (status = 412, description = "it has changed since"),
         (status = 422, description = "fields are invalid; `errors` lists them"),
         (status = 428, description = "If-Match is missing")))]
@@ -306,6 +309,7 @@ async fn submit_once(
     validates: bool,
 ) -> Result<Response, Problem> {
     if validates {
+        check_quota(site, &parsed.asking).await?;
         let valid = ValidRequest {
             valid: true,
             reservation: parsed.asking.reservation().to_string(),
@@ -319,6 +323,30 @@ async fn submit_once(
         Ok(response)
     };
     once(site, actor, headers, request, submit).await
+}
+
+/// Refuses a request that its owner's quota would refuse, as the worker that decides requests does.
+pub(super) async fn check_quota(site: &Site, asking: &RequestSpec) -> Result<(), Problem> {
+    if asking.keeps_the_promise() {
+        return Ok(());
+    }
+    let held = site.cached_region().await?;
+    let today = admission::promised_capacity(&held.snapshot, asking.reservation());
+    let quotas = in_time(site.broker.quotas(Some(&asking.owner))).await?;
+    match admission::check_quota(asking, quotas.first(), today) {
+        Some(refusal) => Err(over_quota(refusal)),
+        None => Ok(()),
+    }
+}
+
+/// The problem of a request that exceeds a quota, with the members of the refusal.
+fn over_quota(of: QuotaRefusal) -> Problem {
+    Problem::new(StatusCode::CONFLICT, "quota_exceeded", of.detail)
+        .with("reasons", json!(of.reasons))
+        .with("quotas", json!(of.quotas))
+        .with("asked_rru", json!(of.asked_rru))
+        .with("left_rru", json!(of.left_rru))
+        .with("alternatives", json!(of.alternatives))
 }
 
 async fn submit(

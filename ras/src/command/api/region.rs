@@ -14,7 +14,7 @@ use crate::layout::Table;
 use crate::number::amount;
 use anyhow::{Context as _, Result, bail};
 use api_types::inventory::{ServerDrained, ServersDrained, ServersEdited};
-use api_types::quotas::{Quota, QuotaAsked, QuotaLimitAsked, Quotas};
+use api_types::quotas::{Quota, QuotaAsked, QuotaLimitAsked, QuotaRemoved, Quotas};
 use api_types::region::{
     ElasticAsked, ElasticEnded, ElasticReservation, ElasticReservations, HardwareType,
     HardwareTypeRemoved, HardwareTypeRenamed, HardwareTypes, HardwareTypesAdded,
@@ -236,6 +236,7 @@ fn elastic_table(all: &[ElasticReservation]) -> String {
 pub(in crate::command) fn quota(action: &QuotaAction, context: &Context) -> Result<Verdict> {
     let quotas = match action {
         QuotaAction::List { server } => all(server, "/ops/v1/quotas", "quotas")?.read()?,
+        QuotaAction::Remove { owner, server } => return remove_quota(owner, server, context),
         QuotaAction::Set(options) => {
             let place = path(&["ops", "v1", "quotas", &options.owner]);
             let asked =
@@ -244,6 +245,13 @@ pub(in crate::command) fn quota(action: &QuotaAction, context: &Context) -> Resu
         }
     };
     context.answer(|| quota_table(&quotas.quotas), &quotas)?;
+    Ok(Verdict::Fine)
+}
+
+fn remove_quota(owner: &str, server: &ServerOptions, context: &Context) -> Result<Verdict> {
+    let answer = ask(server, &Ask::delete(path(&["ops", "v1", "quotas", owner]), "*"))?;
+    let gone: QuotaRemoved = answer.read()?;
+    context.answer(|| format!("quota of {} removed", gone.removed), &answer.body)?;
     Ok(Verdict::Fine)
 }
 
