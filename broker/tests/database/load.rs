@@ -466,7 +466,7 @@ async fn new_names_in_a_snapshot_follow_the_rule() {
         ("server", |parts| parts.servers[0].server_id = "..".into()),
         ("rack", |parts| parts.servers[0].rack = "a//b".into()),
         ("hardware type", |parts| {
-            let old = parts.servers[0].hardware_type.clone();
+            let old = parts.servers[1].hardware_type.clone();
             let servers = parts.servers.iter_mut().map(|row| &mut row.hardware_type);
             let values = parts.rru.iter_mut().map(|row| &mut row.hardware_type);
             servers.chain(values).filter(|ty| **ty == old).for_each(|ty| *ty = "a\nb".into());

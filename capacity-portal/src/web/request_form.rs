@@ -4,7 +4,7 @@ use super::layout::Reader;
 use super::request_fields::{AFFINITY, ALLOWED, VALUE, value};
 use crate::http::auth::Role;
 use crate::region_summary::RegionSummary;
-use fleet::{DatacenterName, HardwareTypeIx, Name, ReservationKind};
+use fleet::{DatacenterName, HardwareTypeIx, Name, PRIORITY_DEFAULT, ReservationKind};
 use maud::{Markup, html};
 
 /// A field that overrides a default of the region.
@@ -61,7 +61,7 @@ impl FormView<'_> {
                     div.field { label for="priority" { "Priority" }
                         input #priority type="number" name="priority" min="0" step="1" value=(self.field("priority"))
                             aria-describedby="priority-hint";
-                        span.hint #priority-hint { "0 is the most important" } }
+                        span.hint #priority-hint { "0 is the most important; a new reservation has " (PRIORITY_DEFAULT) } }
                 }
                 label.check { input type="checkbox" name="msb_buffer" checked[is_new || self.field("msb_buffer") == "on"];
                     span { "Embedded buffer"

@@ -92,18 +92,16 @@ fn encoded(name: &str) -> String {
 
 #[tokio::test]
 async fn older_names_stay_within_reach() {
-    let place = Place::new().await;
-    place
-        .execute(
-            "WITH p AS (INSERT INTO promises (reservation, version, kind, owner, capacity_micro, \
+    let place = Place::after(
+        "WITH p AS (INSERT INTO promises (reservation, version, kind, owner, capacity_micro, \
                     msb_buffer, priority) \
                 VALUES ('..', 1, 'guaranteed', E'o\\nld', 0, true, 0) RETURNING promise_id), \
             v AS (INSERT INTO rru_values SELECT promise_id, hardware_type_id, 1000000 \
                 FROM p, hardware_types) \
             INSERT INTO reservations (reservation, kind, promise_id, made) \
                 SELECT '..', 'guaranteed', promise_id, false FROM p",
-        )
-        .await;
+    )
+    .await;
     place.ready().await;
     let path = "/v1/reservations/%252E%252E";
     let (status, found) = place.get(path).await;

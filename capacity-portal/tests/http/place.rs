@@ -119,7 +119,9 @@ impl Place {
         let database = Database::with(&region()).await;
         database.execute(sql).await;
         let broker = database.broker.clone();
-        Place::serve(broker, PortalSettings::default(), Postgres::Shared(Box::new(database))).await
+        let authority = Authority::new(tokens(), false).expect("three tokens");
+        let settings = PortalSettings { authority, ..PortalSettings::default() };
+        Place::serve(broker, settings, Postgres::Shared(Box::new(database))).await
     }
 
     /// A region in a Postgres of its own, which the test may stop.

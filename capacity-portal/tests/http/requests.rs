@@ -594,3 +594,68 @@ async fn drafts_and_later_starts_wait_and_can_be_withdrawn() {
     assert_eq!((&new["labels"]["team"], &new["promise_version"]), (&json!("blue"), &json!(1)));
     assert_eq!(new["churn_contract"]["quiet"], json!(["22:00-06:00"]));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn owners_request_the_priorities_that_their_quota_allows() {
+    let place = place().await;
+    let done = place.ended(place.make(&two()).await).await;
+    assert_eq!(done["state"], "done", "{done}");
+    assert_eq!(place.look("/v1/reservations/new").await["priority"], 5, "not the most important");
+
+    let any = [("If-Match", "*")];
+    let change = "/v1/reservations/new?dry_run=validate";
+    let set = async |token, priority: i32| {
+        place.ask((Method::PATCH, change), token, &any, &json!({ "priority": priority })).await
+    };
+    let refused = async |most: i32| {
+        let (status, problem) = set(OWNER_A, most - 1).await;
+        assert_eq!(
+            (status.as_u16(), &problem["errors"][0]["pointer"]),
+            (422, &json!("#/priority"))
+        );
+        let said = problem["errors"][0]["detail"].as_str().expect("text");
+        assert!(
+            said.contains(&format!("may request {most}")) && said.contains("max_priority"),
+            "{said}"
+        );
+        assert_eq!(set(OWNER_A, most).await.0, 200);
+    };
+    refused(5).await;
+    assert_eq!(set(ADMIN, 0).await.0, 200, "operators set any");
+    let mut first = two();
+    (first["reservation"], first["priority"]) = ("other".into(), 0.into());
+    let plan = json!({ "changes": [first] });
+    let (status, problem) = place.ask((Method::POST, "/v1/plans"), OWNER_A, &[], &plan).await;
+    assert_eq!(
+        (status.as_u16(), &problem["errors"][0]["pointer"]),
+        (422, &json!("#/changes/0/priority"))
+    );
+
+    let quota = |body: Value| {
+        let place = &place;
+        async move { place.ask((Method::PUT, "/ops/v1/quotas/a"), ADMIN, &[], &body).await }
+    };
+    let (status, problem) = quota(json!({ "limits": [], "max_priority": -1 })).await;
+    assert_eq!(
+        (status.as_u16(), &problem["errors"][0]["pointer"]),
+        (422, &json!("#/max_priority"))
+    );
+    let (status, set_to) = quota(json!({ "limits": [], "max_priority": 2 })).await;
+    assert_eq!((status.as_u16(), &set_to["max_priority"]), (200, &json!(2)));
+    refused(2).await;
+    let to_two = place.change("new", "*", &json!({ "priority": 2 })).await;
+    assert_eq!(place.ended(to_two).await["state"], "done");
+
+    // A reservation keeps the priority that it has; a new one gets at most what its owner may request.
+    assert_eq!(quota(json!({ "limits": [], "max_priority": 7 })).await.0, 200);
+    assert_eq!(set(OWNER_A, 2).await.0, 200);
+    assert_eq!(set(OWNER_A, 3).await.0, 422);
+    let mut second = two();
+    second["reservation"] = "second".into();
+    assert_eq!(place.ended(place.make(&second).await).await["state"], "done");
+    assert_eq!(place.look("/v1/reservations/second").await["priority"], 7);
+    let trail =
+        place.ask((Method::GET, "/ops/v1/trail?action=quota_set"), ADMIN, &[], &Value::Null);
+    let (_, trail) = trail.await;
+    assert_eq!(trail["entries"][0]["detail"]["max_priority"], 7, "{trail}");
+}

@@ -208,8 +208,8 @@ async fn every_route_accepts_exactly_its_roles() {
 #[tokio::test]
 async fn other_owners_objects_are_reported_as_missing() {
     let place = Place::new().await;
-    let owner = token(&place, "a's", Role::Owner, Some("a")).await;
-    let viewer = token(&place, "a's viewer", Role::Viewer, Some("a")).await;
+    let owner = token(&place, "owner of a", Role::Owner, Some("a")).await;
+    let viewer = token(&place, "viewer of a", Role::Viewer, Some("a")).await;
     for (method, path, who) in ROUTES {
         let Some(rest) = path.strip_prefix("/v1/reservations/{name}") else { continue };
         let method: Method = method.to_uppercase().parse().expect("a method");

@@ -39,6 +39,7 @@ fn view(of: broker::Quota) -> Quota {
     Quota {
         owner: of.owner.to_string(),
         limits: of.limits.into_iter().map(limit).collect(),
+        max_priority: of.max_priority,
         reservations: of.promises.len(),
     }
 }
@@ -87,6 +88,9 @@ fn read(body: QuotaAsked) -> Result<Vec<broker::QuotaAsked>, Vec<Value>> {
             "send a list of limits, such as [{\"servers\": 40}] or [{\"profile\": \"web\", \"rru\": 2000}]; \
              DELETE removes the quota",
         );
+    }
+    if body.max_priority.is_some_and(|most| most < 0) {
+        add("max_priority".to_owned(), "out_of_range", "it must be 0, the most important, or more");
     }
     let mut limits = Vec::new();
     for (nr, of) in body.limits.into_iter().flatten().enumerate() {
@@ -149,16 +153,18 @@ pub(super) async fn set(
     body: Bytes,
 ) -> Result<Json<Quota>, Problem> {
     let actor = caller.needs(Role::Admin)?;
-    let limits = read(body::json(&body)?).map_err(|wrong| {
+    let body: QuotaAsked = body::json(&body)?;
+    let max_priority = body.max_priority;
+    let limits = read(body).map_err(|wrong| {
         let detail = format!("{} fields are invalid", wrong.len());
         let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail);
         problem.with("errors", json!(wrong))
     })?;
-    in_time(site.broker.set_quota(&actor, &owner, &limits)).await?;
+    in_time(site.broker.set_quota(&actor, &owner, &limits, max_priority)).await?;
     let set = in_time(site.broker.quotas(Some(&owner))).await?.pop();
     let none =
-        || broker::Quota { owner: owner.as_str().into(), limits: Vec::new(), promises: Vec::new() };
-    Ok(Json(view(set.unwrap_or_else(none))))
+        || Quota { owner: owner.clone(), limits: Vec::new(), max_priority: None, reservations: 0 };
+    Ok(Json(set.map(view).unwrap_or_else(none)))
 }
 
 /// Removes the quota of an owner

@@ -7,13 +7,14 @@ pub(super) use schema::ReservationChange;
 
 use crate::api::quiet_time::quiet_time;
 use crate::api::rru_values::{self, check_type};
+use crate::http::auth::{Caller, Role};
 use crate::http::field::{self, FieldError, FieldReader};
 use crate::http::{Problem, Site, in_time};
 use broker::{Contract, GrantPolicy, Labels, RequestChangeKind, RequestSpec, RruProfile};
 use chrono::{DateTime, Utc};
 use fleet::{
-    CapacityRequest, DatacenterName, HardwareTypeName, Name, OwnerName, RegionSnapshot,
-    ReservationName, Rru, SHARED_BUFFER_PREFIX,
+    CapacityRequest, DatacenterName, HardwareTypeName, Name, OwnerName, PRIORITY_DEFAULT,
+    RegionSnapshot, ReservationName, Rru, SHARED_BUFFER_PREFIX,
 };
 use schema::{LABEL_CHARS_MAX, LABELS_MAX};
 use serde_json::{Map, Value};
@@ -71,6 +72,39 @@ pub(super) async fn check_zone(
     }
     let name = format!("{prefix}churn_contract.zone");
     Err(field::invalid(&[FieldError::new(name, "it is not a time zone such as Europe/Berlin")]))
+}
+
+/// Checks the priority of a change against the most important one that its owner may request; operators may set any,
+/// and `today` is kept.
+/// A new reservation without a priority gets the default, or the most important one of its owner if that is less.
+pub(super) async fn check_priority(
+    site: &Site,
+    caller: &Caller,
+    today: Option<i32>,
+    asking: &mut RequestSpec,
+    prefix: &str,
+) -> Result<(), Problem> {
+    let asked = asking.change.priority;
+    if asking.change.remove
+        || asked.is_none() && today.is_some()
+        || asked.is_some() && asked == today
+    {
+        return Ok(());
+    }
+    let most = in_time(site.broker.max_priority(&asking.owner)).await?;
+    match asked {
+        None => asking.change.priority = Some(most.max(PRIORITY_DEFAULT)),
+        Some(asked) if asked < most && caller.needs(Role::Operator).is_err() => {
+            let detail = format!(
+                "owner {:?} may request {most}, or more for something less important; an admin may allow more \
+                 important ones (max_priority of its quota)",
+                asking.owner
+            );
+            return Err(field::invalid(&[FieldError::new(format!("{prefix}priority"), detail)]));
+        }
+        Some(_) => {}
+    }
+    Ok(())
 }
 
 /// Reads a change to a region; without a region only its form is checked.

@@ -190,7 +190,7 @@ pub(super) async fn create(
         owner: caller.scope().map(Into::into),
         ..ChangeContext::default()
     };
-    let parsed = parse(&site, &body, context).await?;
+    let parsed = parse(&site, &caller, None, &body, context).await?;
     let actor = caller.may_act_for(&parsed.asking.owner)?;
     submit_once(&site, &actor, &headers, ("/v1/reservations", &body), parsed, None, validates).await
 }
@@ -230,7 +230,7 @@ pub(super) async fn change(
         owner: Some(card.owner.clone()),
         ..ChangeContext::default()
     };
-    let parsed = parse(&site, &body, context).await?;
+    let parsed = parse(&site, &caller, Some(card.priority), &body, context).await?;
     // Neither the current nor the new owner may be another one.
     caller.may_act_for(&parsed.asking.owner)?;
     let path = format!("/v1/reservations/{}", card.reservation);
@@ -280,8 +280,14 @@ pub(super) async fn remove(
     submit_once(&site, &actor, &headers, (&path, &[]), parsed, seen, validates).await
 }
 
-/// Reads a change and checks it on the cached region, which is read again only if it lacks the reservation.
-async fn parse(site: &Site, body: &[u8], context: ChangeContext) -> Result<ParsedChange, Problem> {
+/// Reads a change of a reservation with priority `today` and checks it on the cached region, which is read again only if it lacks the reservation.
+async fn parse(
+    site: &Site,
+    caller: &Caller,
+    today: Option<i32>,
+    body: &[u8],
+    context: ChangeContext,
+) -> Result<ParsedChange, Problem> {
     let body: Value = body::json(body)?;
     let contains = |held: &CachedRegion| {
         let name = context.reservation.as_ref();
@@ -292,9 +298,10 @@ async fn parse(site: &Site, body: &[u8], context: ChangeContext) -> Result<Parse
         None => site.region.read_current().await?,
     };
     let profiles = change::load_profiles(site, std::slice::from_ref(&body)).await?;
-    let parsed = change::parse(body, context, Some(&held.snapshot), profiles.as_ref())
+    let mut parsed = change::parse(body, context, Some(&held.snapshot), profiles.as_ref())
         .map_err(|errors| field::invalid(&errors))?;
     change::check_zone(site, &parsed.asking, "").await?;
+    change::check_priority(site, caller, today, &mut parsed.asking, "").await?;
     Ok(parsed)
 }
 

@@ -239,8 +239,14 @@ pub(in crate::command) fn quota(action: &QuotaAction, context: &Context) -> Resu
         QuotaAction::Remove { owner, server } => return remove_quota(owner, server, context),
         QuotaAction::Set(options) => {
             let place = path(&["ops", "v1", "quotas", &options.owner]);
-            let asked =
-                Ask::put(place, QuotaAsked { limits: Some(limits(options)), capacity_rru: None });
+            let asked = Ask::put(
+                place,
+                QuotaAsked {
+                    limits: Some(limits(options)),
+                    max_priority: options.max_priority,
+                    capacity_rru: None,
+                },
+            );
             Quotas { quotas: vec![ask(&options.server, &asked)?.read()?], next_page_token: None }
         }
     };
@@ -274,15 +280,17 @@ fn limits(of: &SetQuota) -> Vec<QuotaLimitAsked> {
 }
 
 fn quota_table(quotas: &[Quota]) -> String {
-    let header = ["owner", "unit", "limit", "promised", "set by"];
-    let mut table = Table::new(&header, 2..4);
-    for Quota { owner, limits, .. } in quotas {
+    let header = ["owner", "unit", "limit", "promised", "max priority", "set by"];
+    let mut table = Table::new(&header, 2..5);
+    for Quota { owner, limits, max_priority, .. } in quotas {
+        let most_important = max_priority.map_or_else(|| "-".to_owned(), |of| of.to_string());
         if limits.is_empty() {
-            table.add_row([owner, "no limit", "-", "-", "-"]);
+            table.add_row([owner, "no limit", "-", "-", &most_important, "-"]);
         }
         for limit in limits {
             let (most, promised) = (rru(limit.limit), rru(limit.promised));
-            table.add_row([owner.clone(), limited(limit), most, promised, limit.set_by.clone()]);
+            let (unit, by) = (limited(limit), limit.set_by.clone());
+            table.add_row([owner.clone(), unit, most, promised, most_important.clone(), by]);
         }
     }
     table.to_string()
