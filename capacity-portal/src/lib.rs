@@ -79,6 +79,8 @@ pub struct PortalSettings {
     pub requests_per_second: Option<NonZeroU32>,
     /// Certificate and key; `None`: no TLS.
     pub tls: Option<TlsFiles>,
+    /// Whether `/metrics` shows single reservations without a token even where reads need one.
+    pub open_metrics: bool,
     /// Whether a proxy in front terminates TLS, so that cookies are for TLS only.
     pub tls_before: bool,
 }
@@ -231,6 +233,7 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, RegionCache) {
         region_summaries: RegionSummaries::default(),
         notifier,
         archive: settings.archive,
+        open_metrics: settings.open_metrics,
         submitted: Arc::default(),
         broker,
     };

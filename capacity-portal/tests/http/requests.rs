@@ -571,6 +571,11 @@ async fn drafts_and_later_starts_wait_and_can_be_withdrawn() {
     assert!(page.contains(notice.as_str().expect("text")), "{page}");
     let (_, others) = crate::pages::page(&place, "/reservations", Some(OWNER_B)).await;
     assert!(!others.contains("no capacity is reserved"), "of another owner: {others}");
+    // Nothing is set aside for it: all free servers can be promised to another.
+    let mut rest = two();
+    (rest["reservation"], rest["capacity_rru"]) = ("rest".into(), 7.5.into());
+    assert_eq!(place.ended(place.make(&rest).await).await["state"], "done");
+    assert_eq!(place.look(&format!("/v1/requests/{request}")).await["state"], "submitted");
     // A plan cannot have a later start.
     let changes = json!({ "changes": [later] });
     let (status, problem) = place.ask((Method::POST, "/v1/plans"), OWNER_A, &[], &changes).await;
@@ -658,4 +663,51 @@ async fn owners_request_the_priorities_that_their_quota_allows() {
         place.ask((Method::GET, "/ops/v1/trail?action=quota_set"), ADMIN, &[], &Value::Null);
     let (_, trail) = trail.await;
     assert_eq!(trail["entries"][0]["detail"]["max_priority"], 7, "{trail}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn history_has_plans_grants_and_emergencies_with_their_actors() {
+    let place = place().await;
+    assert_eq!(place.ended(place.make(&two()).await).await["state"], "done");
+    let mut more = two();
+    more["reservation"] = "more".into();
+    let changes = json!({ "changes": [{ "reservation": "new", "capacity_rru": 3.75 }, more] });
+    let plan = place.ask((Method::POST, "/v1/plans"), ADMIN, &[], &changes).await.1;
+    let apply = format!("/v1/plans/{}/apply", plan["plan"].as_str().expect("an id"));
+    let none = &Value::Null;
+    assert_eq!(place.ask((Method::POST, &apply), ADMIN, &[], none).await.0, 202, "{plan}");
+    let emergency =
+        json!({ "reservation": "new", "rru": 1.25, "why": "site outage", "max_servers": 9 });
+    let asked = place.ask((Method::POST, "/ops/v1/emergencies"), ADMIN, &[], &emergency).await;
+    assert_eq!(asked.0, 202, "{}", asked.1);
+
+    let history = place.look("/v1/reservations/new/history").await;
+    let entries = history["entries"].as_array().expect("a list");
+    let of = |entry: &Value| {
+        let text = |member: &str| entry[member].as_str().expect("text").to_owned();
+        (text("action"), text("actor"))
+    };
+    let wanted = [
+        ("emergency_asked", "admin"),
+        ("plan_applied", "admin"),
+        ("plan_applied", "owner-a"),
+        ("request_submitted", "owner-a"),
+    ];
+    let wanted: Vec<_> = wanted.map(|(action, actor)| (action.to_owned(), actor.to_owned())).into();
+    assert_eq!(entries.iter().map(of).collect::<Vec<_>>(), wanted, "{history}");
+    let numbers: Vec<_> = entries.iter().map(|entry| entry["seq"].as_i64()).collect();
+    assert!(numbers.is_sorted_by(|a, b| a > b), "newest first: {numbers:?}");
+    // Of a plan for several reservations, only its part.
+    let promised =
+        json!({ "promises": [{ "reservation": "new", "before_rru": 2.5, "rru": 3.75 }] });
+    assert_eq!(entries[1]["detail"], promised);
+    let (_, page) = crate::pages::page(&place, "/reservations/new", Some(OWNER_A)).await;
+    for said in ["emergency asked", "plan applied", "request submitted", "owner-a", "admin"] {
+        assert!(page.contains(said), "{said}: {page}");
+    }
+    // Page by page.
+    let first = place.look("/v1/reservations/new/history?limit=3").await;
+    let next = first["next_page_token"].as_str().expect("more");
+    let rest = place.look(&format!("/v1/reservations/new/history?limit=3&page_token={next}")).await;
+    assert_eq!(of(&rest["entries"][0]).0, "request_submitted");
 }

@@ -30,6 +30,7 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("get", "/status", Anyone),
     ("get", "/metrics", Anyone),
     ("get", "/v1/whoami", Has(Role::Viewer)),
+    ("get", "/v1/changes", Reads),
     ("get", "/v1/reservations", Reads),
     ("post", "/v1/reservations", Has(Role::Owner)),
     ("get", "/v1/reservations/{name}", Reads),
@@ -126,7 +127,7 @@ const ROUTES: &[(&str, &str, Who)] = &[
 fn query(path: &str) -> &'static str {
     match path {
         "/ops/v1/emergencies/preview" => "?reservation=a&rru=1",
-        _ if path.ends_with("/changes") => "?from=1",
+        _ if path.ends_with("}/changes") => "?from=1",
         _ => "",
     }
 }
