@@ -27,6 +27,20 @@ pub struct MaintenanceAsked {
     pub recall_minutes: Option<u32>,
     /// Why, as text.
     pub why: String,
+    /// Reservations that may fall below their promise meanwhile. The audit trail has them, with the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accept_short: Option<AcceptShort>,
+}
+
+/// What an operator accepts for the sake of maintenance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct AcceptShort {
+    /// The reservations that may be short.
+    pub reservations: Vec<String>,
+    /// Why that is accepted.
+    pub why: String,
 }
 
 /// A window of planned maintenance.
@@ -87,6 +101,10 @@ pub struct MaintenanceWindow {
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
     pub recall: Option<MaintenanceRecall>,
+    /// What an operator has accepted for it; null: nothing.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub accept_short: Option<AcceptShort>,
 }
 
 /// Progress of a recall, after the loss of an MSB elsewhere.

@@ -150,3 +150,15 @@ pub struct PlanApplied {
     /// The operation.
     pub operation: String,
 }
+
+/// Valid changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct PlanValid {
+    /// Always true.
+    pub valid: bool,
+    /// Number of changes.
+    pub changes: usize,
+    /// Reservations that are as the changes want them: planning and applying these changes has no effect.
+    pub unchanged: Vec<String>,
+}

@@ -36,6 +36,10 @@ pub struct Quota {
     pub owner: String,
     /// All limits apply; empty: no limit.
     pub limits: Vec<QuotaLimit>,
+    /// The most important priority that the owner may request, 0 being the most important of all; null: 5, the default.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub max_priority: Option<i32>,
     /// Number of its guaranteed reservations.
     pub reservations: usize,
 }
@@ -59,6 +63,10 @@ pub struct Quotas {
 pub struct QuotaAsked {
     /// All limits apply; empty: no limit.
     pub limits: Option<Vec<QuotaLimitAsked>>,
+    /// The most important priority that the owner may request, 0 being the most important of all; null: 5, the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(minimum = 0))]
+    pub max_priority: Option<i32>,
     /// No longer accepted: RRU of different profiles cannot be added.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(deprecated))]
@@ -80,4 +88,12 @@ pub struct QuotaLimitAsked {
     pub servers: Option<f64>,
     /// Hardware type of the servers; null: all.
     pub hardware_type: Option<String>,
+}
+
+/// A removed quota.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct QuotaRemoved {
+    /// The owner that has no quota any more.
+    pub removed: String,
 }

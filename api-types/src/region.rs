@@ -130,8 +130,8 @@ pub struct ElasticAsked {
     /// Further eligible hardware types, 1 RRU for each server.
     #[serde(default)]
     pub hardware_types: Vec<String>,
-    /// 0 is the highest priority, and the default.
-    #[serde(default)]
+    /// 0 is the highest priority; 5 by default.
+    #[serde(default = "default_priority")]
     pub priority: i32,
     /// OS configuration of its servers; null: any.
     #[serde(default)]
@@ -282,4 +282,8 @@ pub struct RegionSettingsAsked {
 /// Tells a member that is null from one that is not there.
 fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
+}
+
+fn default_priority() -> i32 {
+    fleet::PRIORITY_DEFAULT
 }

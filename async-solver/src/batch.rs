@@ -9,8 +9,8 @@
 use crate::quote::{Answer, Question, answer};
 use fleet::audit::{AuditReport, audit};
 use fleet::{
-    CapacityRequest, PendingMove, RegionSnapshot, RequestError, ReservationIx, ReservationName,
-    Rru, ServerIx, Targets,
+    CapacityRequest, PRIORITY_DEFAULT, PendingMove, RegionSnapshot, RequestError, ReservationIx,
+    ReservationName, Rru, ServerIx, Targets,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -109,7 +109,7 @@ fn order(snapshot: &RegionSnapshot, requests: &[CapacityRequest]) -> Vec<usize> 
     let rank = |request: &CapacityRequest| {
         let today = snapshot.reservation(&request.reservation_id);
         let today = today.map(|ix| &snapshot.reservations[ix.ix()]);
-        let priority = request.priority.or(today.map(|of| of.priority)).unwrap_or(0);
+        let priority = request.priority.or(today.map(|of| of.priority)).unwrap_or(PRIORITY_DEFAULT);
         match (today.map(|of| of.capacity.to_f64()), request.capacity_rru) {
             _ if request.remove => (0, 0),
             (Some(today), Some(asked)) if asked < today => (1, 0),

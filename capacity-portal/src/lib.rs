@@ -36,7 +36,7 @@ pub use rehearsal::{Rehearse, Rehearsed, Stand};
 
 use api::described::{self, Described};
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn_with_state, map_request};
 use axum_server::Server;
 use axum_server::tls_rustls::RustlsAcceptor;
 use broker::{AllocatorView, Broker};
@@ -79,6 +79,8 @@ pub struct PortalSettings {
     pub requests_per_second: Option<NonZeroU32>,
     /// Certificate and key; `None`: no TLS.
     pub tls: Option<TlsFiles>,
+    /// Whether `/metrics` shows single reservations without a token even where reads need one.
+    pub open_metrics: bool,
     /// Whether a proxy in front terminates TLS, so that cookies are for TLS only.
     pub tls_before: bool,
 }
@@ -231,6 +233,7 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, RegionCache) {
         region_summaries: RegionSummaries::default(),
         notifier,
         archive: settings.archive,
+        open_metrics: settings.open_metrics,
         submitted: Arc::default(),
         broker,
     };
@@ -245,5 +248,7 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, RegionCache) {
         .merge(web::routes())
         .with_state(site)
         .layer(from_fn_with_state(limits, limits::enforce));
+    // Around the router, because the path decides the route.
+    let router = Router::new().fallback_service(router).layer(map_request(limits::dot_segments));
     (router, region)
 }

@@ -52,6 +52,23 @@ fn bytes_that_are_no_text_and_fields_that_are_too_long_are_refused() {
 }
 
 #[test]
+fn names_follow_the_rule() {
+    for (line, column) in [
+        ("..,d0,m0,r1,T,x", "server_id"),
+        ("b,d0,m0,a//b,T,x", "rack"),
+        ("b,d0,m0,r1, T,x", "hardware_type"),
+        ("b,d0,m0,r1,<T>,x", "hardware_type"),
+    ] {
+        let said = refusal(line.as_bytes());
+        assert!(
+            said.starts_with(&format!("servers.csv: line 3: {column}: is not a name")),
+            "{said}"
+        );
+        assert!(said.ends_with(fleet::NAME_RULE), "{said}");
+    }
+}
+
+#[test]
 fn a_line_without_an_end_is_not_read_into_memory() {
     for line in ["x".repeat(3 << 20), format!("\"{}", "x".repeat(3 << 20))] {
         let said = refusal(line.as_bytes());

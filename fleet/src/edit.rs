@@ -10,7 +10,8 @@ mod servers;
 pub use servers::{Racked, Relocated, ServerEdit, ServerPlan, plan_servers};
 
 use crate::error::{Rule, SnapshotError};
-use crate::id::{HardwareTypeName, NAME_CHARS_MAX, Name, OwnerName, ReservationName};
+use crate::id::{HardwareTypeName, Name, OwnerName, ReservationName};
+use crate::name::NewName;
 use crate::parts::{ReservationRow, RruRow, SnapshotParts, Weights};
 use crate::reservation::ReservationKind;
 use crate::rru::Rru;
@@ -104,11 +105,10 @@ pub struct ElasticAsked {
     pub host_profile: Option<Name>,
 }
 
-/// A name that can be stored and shown.
+/// The rule of a name that is not there yet.
 fn check_name(wrong: &mut Vec<WrongField>, field: &str, name: &str) {
-    if !(1..=NAME_CHARS_MAX).contains(&name.chars().count()) || name.contains('\0') {
-        let detail = format!("it has 1 to {NAME_CHARS_MAX} characters, none of them zero");
-        wrong.push(WrongField::new(field, "length", detail));
+    if let Err(error) = NewName::parse(name) {
+        wrong.push(WrongField::new(field, error.reason(), error.to_string()));
     }
 }
 
@@ -123,9 +123,16 @@ pub fn set_elastic(
     known: &BTreeSet<HardwareTypeName>,
 ) -> Result<(), Vec<WrongField>> {
     let mut wrong = Vec::new();
-    check_name(&mut wrong, "reservation", name);
-    check_name(&mut wrong, "owner", &asked.owner);
-    if let Some(profile) = &asked.host_profile {
+    let found = parts.reservations.iter().find(|row| row.reservation_id == *name);
+    if found.is_none() {
+        check_name(&mut wrong, "reservation", name);
+    }
+    if parts.reservations.iter().all(|row| row.owner != asked.owner) {
+        check_name(&mut wrong, "owner", &asked.owner);
+    }
+    if let Some(profile) = &asked.host_profile
+        && parts.reservations.iter().all(|row| row.host_profile.as_ref() != Some(profile))
+    {
         check_name(&mut wrong, "host_profile", profile);
     }
     if name.starts_with(SHARED_BUFFER_PREFIX) {
@@ -133,7 +140,6 @@ pub fn set_elastic(
             format!("names that begin with {SHARED_BUFFER_PREFIX:?} are those of shared buffers");
         wrong.push(WrongField::new("reservation", "reserved", detail));
     }
-    let found = parts.reservations.iter().find(|row| row.reservation_id == *name);
     if let Some(row) = found.filter(|row| *row.kind != *ReservationKind::Elastic.as_str()) {
         let detail = format!("{name:?} is there and is of kind {}", row.kind);
         wrong.push(WrongField::new("reservation", "other_kind", detail));

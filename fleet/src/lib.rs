@@ -8,7 +8,7 @@
 //!
 //! | module | what it has |
 //! |---|---|
-//! | `id`, `rru` | names and dense indices as newtypes; RRU in whole micro-RRU |
+//! | `id`, `name`, `rru` | names and dense indices as newtypes; the rule of new names; RRU in whole micro-RRU |
 //! | `topology`, `server`, `reservation`, `unavailability` | the nouns; default spread limits are on [`Reservation`] |
 //! | `parts`, `coverage` | a snapshot as rows, a struct for each table; the columns that its source knows |
 //! | `snapshot`, `error` | [`RegionSnapshot`] and every rule across rows; errors name file, row and rule |
@@ -31,6 +31,7 @@ mod error;
 pub mod explain;
 mod id;
 mod move_budget;
+mod name;
 pub mod number;
 mod origin;
 pub mod pace;
@@ -54,13 +55,14 @@ pub use id::{
     Name, OwnerName, RackIx, RackName, ReservationIx, ReservationName, ServerIx, ServerName,
 };
 pub use move_budget::{BudgetCause, BudgetScope, HORIZON_MINUTES_MAX, MoveBudget};
+pub use name::{NAME_RULE, NameError, NewName};
 pub use origin::MoveOrigin;
 pub use parts::{
     AffinityRow, AheadParts, AllowedDatacenterRow, MoveBudgetRow, ReservationRow, RruRow,
     SHARED_BUFFER_FRACTION_DEFAULT, ServerRow, SnapshotParts, UnavailabilityRow, Weights,
 };
 pub use publishable::{KeptBack, Unpublishable, publishable};
-pub use request::{CapacityRequest, RequestChange, RequestError};
+pub use request::{CapacityRequest, PRIORITY_DEFAULT, RequestChange, RequestError};
 pub use reservation::{ReplicaRule, Reservation, ReservationKind};
 pub use rru::{MICRO, RRU_MAX, Rru};
 pub use server::{PendingMove, Server};

@@ -12,6 +12,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+/// The priority of a new reservation that names none: a middle one, so that some can be more important. 0 is the
+/// most important.
+pub const PRIORITY_DEFAULT: i32 = 5;
+
 /// What is asked for. Members left out stay as they are; of a new reservation, as they are by
 /// default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -32,7 +36,7 @@ pub struct CapacityRequest {
     /// Whether it must survive the loss of any one MSB (eq. 6). By default it must.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub msb_buffer: Option<bool>,
-    /// 0 is the most important, and the default.
+    /// 0 is the most important, [`PRIORITY_DEFAULT`] the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
     /// Largest share wanted in one MSB (alpha^F); null: the region's rule.
@@ -279,7 +283,7 @@ impl CapacityRequest {
             kind: ReservationKind::Guaranteed.as_str().into(),
             capacity_rru: self.capacity_rru.ok_or_else(|| missing("capacity_rru"))?,
             msb_buffer: true,
-            priority: 0,
+            priority: PRIORITY_DEFAULT,
             msb_alpha: None,
             rack_alpha: None,
             affinity_theta: None,

@@ -146,6 +146,8 @@ pub struct PortalFile {
     pub requests_per_second: Option<std::num::NonZeroU32>,
     /// Certificate and key for TLS.
     pub tls: Option<TlsFile>,
+    /// Whether `/metrics` shows single reservations without a token even where reads need one.
+    pub open_metrics: bool,
     /// Whether a proxy in front terminates TLS.
     pub tls_before: bool,
 }

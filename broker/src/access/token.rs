@@ -7,10 +7,10 @@ use crate::infra::words::optional_name;
 use crate::log::change::Change;
 use crate::log::trail::Action;
 use chrono::{DateTime, Utc};
-use fleet::{NAME_CHARS_MAX, Name, OwnerName};
+use fleet::{Name, NameError, NewName, OwnerName};
 use serde_json::{Value, json};
-use sqlx::Row;
 use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
 use std::fmt;
 use std::time::Duration;
 
@@ -112,6 +112,7 @@ pub(crate) mod sql {
         /// At most once a minute, by the first of several processes.
         USED = "UPDATE tokens SET last_used_at = clock_timestamp() WHERE token_id = $1 \
             AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - interval '1 minute')";
+        OWNER_KNOWN = "SELECT EXISTS (SELECT FROM promises WHERE owner = $1)";
         BEGIN_SESSION = "INSERT INTO sessions (digest, token_digest, began_at, expires_at) \
             SELECT $1, $2, c.now, c.now + $3 * interval '1 second' \
             FROM (SELECT clock_timestamp() AS now) c";
@@ -200,14 +201,14 @@ pub struct GoodToken {
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "each variant's message says what it is")]
 pub enum TokenError {
-    #[error("a token's name has 1 to {NAME_CHARS_MAX} characters, none of them zero")]
-    BadName,
+    #[error("name: {0}")]
+    BadName(NameError),
     #[error(
         "a token's name does not begin with {LOCAL_ACTOR_PREFIX:?}, which marks users of the server's machine"
     )]
     ReservedName,
-    #[error("an owner's name has 1 to {NAME_CHARS_MAX} characters, none of them zero")]
-    BadOwner,
+    #[error("owner: {0}")]
+    BadOwner(NameError),
     #[error("a token of the role owner names the owner it is for")]
     NoOwner,
     #[error("a token of the role {role} is for the whole region and names no owner")]
@@ -222,16 +223,21 @@ pub enum TokenError {
     Db(#[from] DbError),
 }
 
-/// Whether a text is a valid name.
-fn is_name(text: &str) -> bool {
-    (1..=NAME_CHARS_MAX).contains(&text.chars().count()) && !text.contains('\0')
+/// The rule of an owner's name, unless reservations have this owner already.
+async fn check_owner(db: &mut PgConnection, owner: &str) -> Result<(), TokenError> {
+    let Err(error) = NewName::parse(owner) else { return Ok(()) };
+    let known = !owner.contains('\0')
+        && sqlx::query_scalar(sql::OWNER_KNOWN)
+            .bind(owner)
+            .fetch_one(db)
+            .await
+            .doing("looking for an owner")?;
+    if known { Ok(()) } else { Err(TokenError::BadOwner(error)) }
 }
 
 impl NewToken {
     fn check(&self) -> Result<i64, TokenError> {
-        if !is_name(&self.name) {
-            return Err(TokenError::BadName);
-        }
+        NewName::parse(&self.name).map_err(TokenError::BadName)?;
         if self.name.starts_with(LOCAL_ACTOR_PREFIX) {
             return Err(TokenError::ReservedName);
         }
@@ -240,7 +246,6 @@ impl NewToken {
             Some(_) if !self.role.takes_owner() => {
                 return Err(TokenError::HasOwner { role: self.role });
             }
-            Some(owner) if !is_name(owner) => return Err(TokenError::BadOwner),
             _ => {}
         }
         let seconds = i64::try_from(self.life.as_secs()).unwrap_or(i64::MAX);
@@ -260,6 +265,9 @@ impl Broker {
     ) -> Result<TokenRow, TokenError> {
         let seconds = token.check()?;
         let mut change = Change::begin(self, actor).await?;
+        if let Some(owner) = &token.owner {
+            check_owner(change.connection(), owner).await?;
+        }
         let made = sqlx::query(sql::CREATE)
             .bind(TokenId::now_v7())
             .bind(&token.name)
@@ -293,7 +301,7 @@ impl Broker {
     /// [`TokenError::Unknown`] if no valid token matches; errors of Postgres.
     pub async fn revoke_token(&self, actor: &str, which: &str) -> Result<TokenRow, TokenError> {
         let unknown = || TokenError::Unknown { which: which.to_owned() };
-        if !is_name(which) {
+        if which.contains('\0') {
             return Err(unknown());
         }
         let mut change = Change::begin(self, actor).await?;

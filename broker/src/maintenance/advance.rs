@@ -19,7 +19,7 @@ use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence};
 use crate::snapshot::region_read;
 use chrono::{DateTime, TimeDelta, Utc};
-use decisions::maintenance::capacity::{Out, TooMuch, check};
+use decisions::maintenance::capacity::{Out, TooMuch, check_accepting};
 use decisions::maintenance::lifecycle::{Obstacle, WindowStep, WindowView, is_checked, next};
 use fleet::MoveOrigin;
 use fleet::{Name, UnavailabilityKind, UnavailabilityRow};
@@ -300,7 +300,9 @@ fn too_much(
     let ours = Out { from: out.from.max(now), ..out };
     let others = situation.others(begun);
     let others: Vec<&Out> = others.iter().collect();
-    check(&situation.view, &others, &ours, window.share_micro).err()
+    let accepted = window.accept_short.as_ref().map(|of| of.reservations.clone());
+    let accepted = accepted.unwrap_or_default();
+    check_accepting(&situation.view, &others, &ours, window.share_micro, &accepted).err()
 }
 
 /// Whether anything that a drain is to end still runs.

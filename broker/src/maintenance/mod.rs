@@ -28,7 +28,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 pub use decisions::maintenance::capacity::{Left as MaintenanceLeft, SHARE_MICRO};
 pub use decisions::maintenance::lifecycle::MaintenanceReason;
 use decisions::maintenance::planning::{self, MaintenancePlan, Planning};
-pub use decisions::maintenance::planning::{AHEAD_MAX, MAINTENANCE_MAX, MaintenanceRequest};
+pub use decisions::maintenance::planning::{
+    AHEAD_MAX, AcceptedShort, MAINTENANCE_MAX, MaintenanceRequest,
+};
 pub use decisions::maintenance::preview::{MaintenanceHolder, MaintenancePreview, PreviewedWindow};
 pub use decisions::maintenance::refusal::{
     Length as MaintenanceLength, MaintenanceAlternative, MaintenanceRefusal,
@@ -48,20 +50,23 @@ pub(crate) mod sql {
         NOW = "SELECT clock_timestamp()";
         OUTAGE = "SELECT msb FROM outages WHERE ended_at IS NULL ORDER BY began_at, outage_id LIMIT 1";
         PLAN = "INSERT INTO maintenance (window_id, plan_id, asked_for, server_id, rack_id, scope, scope_id, \
-                msb, starts_at, ends_at, drain_seconds, share_micro, why, requested_by, recall_minutes, state) \
+                msb, starts_at, ends_at, drain_seconds, share_micro, why, requested_by, recall_minutes, \
+                accepted_short, accepted_why, state) \
             SELECT $1, $2, $3, (SELECT server_id FROM servers WHERE $4 = 'server' AND server = $5), \
                 (SELECT rack_id FROM racks WHERE $4 = 'rack' AND rack = $5), \
-                $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'planned'";
+                $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 'planned'";
         OPEN = "SELECT window_id, plan_id, asked_for, scope, scope_id, msb, starts_at, ends_at, drain_seconds, \
                 share_micro, why, requested_by, requested_at, state, state_at, reason, detail, drained_at, \
                 scope = 'server' AND server_id IS NULL, 0::bigint, 0::bigint, recall_minutes, \
-                0::bigint, 0::bigint, 0::bigint, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz \
+                0::bigint, 0::bigint, 0::bigint, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, \
+                accepted_short, accepted_why \
             FROM maintenance WHERE open ORDER BY starts_at, window_id";
         LIST = "SELECT m.window_id, m.plan_id, m.asked_for, m.scope, m.scope_id, m.msb, m.starts_at, \
                 m.ends_at, m.drain_seconds, m.share_micro, m.why, m.requested_by, m.requested_at, m.state, \
                 m.state_at, m.reason, m.detail, m.drained_at, \
                 m.scope = 'server' AND m.server_id IS NULL, n.servers, n.in_use, m.recall_minutes, \
-                b.servers, b.returned, b.refused, b.ordered_at, b.due_at, b.back_at \
+                b.servers, b.returned, b.refused, b.ordered_at, b.due_at, b.back_at, \
+                m.accepted_short, m.accepted_why \
             FROM maintenance m LEFT JOIN LATERAL (SELECT count(*) AS servers, \
                     count(*) FILTER (WHERE s.in_use OR s.loan_reservation_id IS NOT NULL) AS in_use \
                 FROM servers s WHERE m.open AND CASE m.scope \
@@ -123,6 +128,8 @@ pub struct MaintenanceWindow {
     pub in_use: u64,
     /// How far its recall is; `None`: it was not recalled.
     pub recall: Option<WindowRecall>,
+    /// What an operator has accepted for it.
+    pub accept_short: Option<AcceptedShort>,
     /// When moves were opened that end what runs there.
     drained_at: Option<DateTime<Utc>>,
     /// Whether its server is gone.
@@ -173,7 +180,9 @@ impl Broker {
                 // Text holds no zero character.
                 .bind(why.replace('\0', " "))
                 .bind(actor)
-                .bind(request.recall_minutes.and_then(|minutes| i32::try_from(minutes).ok()));
+                .bind(request.recall_minutes.and_then(|minutes| i32::try_from(minutes).ok()))
+                .bind(request.accepted().iter().map(ToString::to_string).collect::<Vec<_>>())
+                .bind(request.accept_short.as_ref().map(|of| of.why.replace('\0', " ")));
             planned.execute(&mut *db).await.doing("planning maintenance")?;
         }
         for window in
@@ -185,6 +194,9 @@ impl Broker {
                 "starts_at": window.starts_at, "ends_at": window.ends_at,
                 "drain_seconds": window.drain.as_secs(), "share_micro": share_micro,
                 "recall_minutes": window.recall_minutes, "why": window.why, "servers": window.servers,
+                "accept_short": window.accept_short.as_ref().map(|of| serde_json::json!({
+                    "reservations": of.reservations, "why": of.why,
+                })),
             });
             change.record(Action::MaintenancePlanned, &window.id.to_string(), detail);
         }
@@ -284,6 +296,10 @@ fn window(row: &PgRow) -> Result<MaintenanceWindow, sqlx::Error> {
             back_at: row.try_get(27)?,
         }),
     };
+    let reservations: Vec<String> = row.try_get(28)?;
+    let reservations = reservations.into_iter().map(Into::into).collect();
+    let accept_short = row.try_get::<Option<String>, _>(29)?;
+    let accept_short = accept_short.map(|why| AcceptedShort { reservations, why });
     let known = |word| {
         words::read("maintenance.reason", MaintenanceReason::ALL, MaintenanceReason::as_str, word)
     };
@@ -311,6 +327,7 @@ fn window(row: &PgRow) -> Result<MaintenanceWindow, sqlx::Error> {
         in_use: count(20)?,
         recall,
         recall_minutes: row.try_get::<Option<i32>, _>(21)?.map(i32::unsigned_abs),
+        accept_short,
     })
 }
 

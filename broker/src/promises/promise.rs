@@ -63,14 +63,14 @@ pub(crate) mod sql {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Promise {
     pub(crate) kind: ReservationKind,
-    owner: OwnerName,
+    pub(crate) owner: OwnerName,
     capacity: Rru,
     msb_buffer: bool,
     priority: i32,
     msb_alpha: Option<f64>,
     rack_alpha: Option<f64>,
     affinity_theta: Option<f64>,
-    host_profile: Option<Name>,
+    pub(crate) host_profile: Option<Name>,
     /// Ordered by type.
     pub(crate) rru: Vec<(HardwareTypeName, Rru)>,
     /// Ordered by datacenter.

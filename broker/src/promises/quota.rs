@@ -7,7 +7,9 @@ use crate::log::change::Change;
 use crate::log::trail::{Action, Seq};
 use chrono::{DateTime, Utc};
 use fleet::quota::Measure;
-use fleet::{HardwareTypeName, NAME_CHARS_MAX, Name, OwnerName, ReservationName, Rru};
+use fleet::{
+    HardwareTypeName, Name, NameError, NewName, OwnerName, PRIORITY_DEFAULT, ReservationName, Rru,
+};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use sqlx::types::Json;
@@ -36,6 +38,11 @@ pub(crate) mod sql {
             FROM unnest($2::text[], $3::text[], $4::bigint[]) AS w (profile, hardware_type, micro) \
             LEFT JOIN rru_profiles p ON p.profile = w.profile \
             LEFT JOIN hardware_types h ON h.hardware_type = w.hardware_type";
+        PRIORITIES = "SELECT owner, max_priority FROM quota_priorities \
+            WHERE $1::text IS NULL OR owner = $1 ORDER BY owner";
+        PRIORITY = "SELECT max_priority FROM quota_priorities WHERE owner = $1";
+        SET_PRIORITY = "INSERT INTO quota_priorities (owner, max_priority, set_by) VALUES ($1, $2, $3)";
+        REMOVE_PRIORITY = "DELETE FROM quota_priorities WHERE owner = $1";
         /// Owners with a limit in a profile.
         OWNERS_BY_PROFILE = "SELECT DISTINCT q.owner FROM quota_limits q JOIN rru_profiles p USING (profile_id) \
             WHERE p.profile = $1 ORDER BY 1";
@@ -75,6 +82,8 @@ pub struct Quota {
     pub owner: OwnerName,
     /// The limits, all of which must hold; empty: unlimited.
     pub limits: Vec<QuotaLimit>,
+    /// The most important priority that the owner may request; `None`: [`fleet::PRIORITY_DEFAULT`].
+    pub max_priority: Option<i32>,
     /// The promises by reservation.
     pub promises: Vec<QuotaPromise>,
 }
@@ -121,8 +130,8 @@ pub struct QuotaWrong {
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "each variant's message says what it is")]
 pub enum QuotaError {
-    #[error("an owner's name has 1 to {NAME_CHARS_MAX} characters, none of them zero")]
-    Owner,
+    #[error("owner: {0}")]
+    Owner(NameError),
     #[error("{} limits are wrong", .0.len())]
     Limits(Vec<QuotaWrong>),
     #[error(transparent)]
@@ -130,7 +139,8 @@ pub enum QuotaError {
 }
 
 impl Broker {
-    /// Replaces the limits of an owner; an empty list removes them. Existing promises stay, and may shrink.
+    /// Replaces the quota of an owner: its limits, and the most important priority that it may request. An empty list
+    /// removes the limits. Existing promises stay, and may shrink.
     ///
     /// # Errors
     /// [`QuotaError`], with every invalid limit.
@@ -139,17 +149,29 @@ impl Broker {
         actor: &str,
         owner: &str,
         limits: &[QuotaAsked],
+        max_priority: Option<i32>,
     ) -> Result<Seq, QuotaError> {
         let doing = "setting quotas";
-        if !(1..=NAME_CHARS_MAX).contains(&owner.chars().count()) || owner.contains('\0') {
-            return Err(QuotaError::Owner);
+        let rule = NewName::parse(owner).err();
+        if let Some(error) = rule.clone().filter(|_| owner.contains('\0')) {
+            return Err(QuotaError::Owner(error));
         }
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
         sqlx::query(sql::LOCK).execute(&mut *db).await.doing(doing)?;
         check(db, limits).await?;
-        let before = read(db, Some(owner)).await?.pop().map(|of| of.limits).unwrap_or_default();
-        sqlx::query(sql::REMOVE).bind(owner).execute(&mut *db).await.doing(doing)?;
+        let before = read(db, Some(owner)).await?.pop();
+        // An owner that is there already keeps its name.
+        if let Some(error) = rule.filter(|_| before.is_none()) {
+            return Err(QuotaError::Owner(error));
+        }
+        let (before, before_priority) =
+            before.map(|of| (of.limits, of.max_priority)).unwrap_or_default();
+        remove(db, owner).await?;
+        if let Some(most) = max_priority {
+            let set = sqlx::query(sql::SET_PRIORITY).bind(owner).bind(most).bind(actor);
+            set.execute(&mut *db).await.doing(doing)?;
+        }
         let name = |of: Option<&str>| of.map(ToOwned::to_owned);
         let added = sqlx::query(sql::ADD)
             .bind(owner)
@@ -159,9 +181,48 @@ impl Broker {
             .bind(actor);
         added.execute(&mut *db).await.doing(doing)?;
         let after = read(db, Some(owner)).await?.pop().map(|of| of.limits).unwrap_or_default();
-        let detail = json!({ "before": amounts(&before), "limits": amounts(&after) });
+        let detail = json!({
+            "before": amounts(&before), "limits": amounts(&after),
+            "before_max_priority": before_priority, "max_priority": max_priority,
+        });
         change.record(Action::QuotaSet, owner, detail);
         Ok(change.commit().await?)
+    }
+
+    /// Removes the quota of an owner; false: it had none.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn remove_quota(&self, actor: &str, owner: &str) -> Result<bool, DbError> {
+        if owner.contains('\0') {
+            return Ok(false);
+        }
+        let mut change = Change::begin(self, actor).await?;
+        let db = change.connection();
+        sqlx::query(sql::LOCK).execute(&mut *db).await.doing("removing quotas")?;
+        let any = |of: &Quota| !of.limits.is_empty() || of.max_priority.is_some();
+        let before = read(db, Some(owner)).await?.pop().filter(any);
+        let Some(before) = before else {
+            change.abandon().await?;
+            return Ok(false);
+        };
+        remove(db, owner).await?;
+        let detail = json!({
+            "before": amounts(&before.limits), "limits": [],
+            "before_max_priority": before.max_priority, "max_priority": null,
+        });
+        change.record(Action::QuotaSet, owner, detail);
+        change.commit().await?;
+        Ok(true)
+    }
+
+    /// The most important priority that an owner may request, by its quota or by default.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn max_priority(&self, owner: &str) -> Result<i32, DbError> {
+        let most = sqlx::query_scalar(sql::PRIORITY).bind(owner).fetch_optional(&self.pool).await;
+        Ok(most.doing("reading a quota")?.unwrap_or(PRIORITY_DEFAULT))
     }
 
     /// Quotas and promises by owner: of all owners with either, or of one.
@@ -172,6 +233,14 @@ impl Broker {
         let mut db = self.pool.acquire().await.doing("connecting")?;
         read(&mut db, owner).await
     }
+}
+
+/// Removes the limits and the priority of an owner.
+async fn remove(db: &mut PgConnection, owner: &str) -> Result<(), DbError> {
+    for statement in [sql::REMOVE, sql::REMOVE_PRIORITY] {
+        sqlx::query(statement).bind(owner).execute(&mut *db).await.doing("removing quotas")?;
+    }
+    Ok(())
 }
 
 async fn check(db: &mut PgConnection, limits: &[QuotaAsked]) -> Result<(), QuotaError> {
@@ -238,7 +307,12 @@ type PromiseRow = (String, String, i64, Json<BTreeMap<String, i64>>);
 
 async fn select(db: &mut PgConnection, owner: Option<&str>) -> Result<Vec<Quota>, sqlx::Error> {
     let mut all: BTreeMap<String, Quota> = BTreeMap::new();
-    let of = |owner: &str| Quota { owner: owner.into(), limits: Vec::new(), promises: Vec::new() };
+    let of = |owner: &str| Quota {
+        owner: owner.into(),
+        limits: Vec::new(),
+        max_priority: None,
+        promises: Vec::new(),
+    };
     let rows: Vec<PromiseRow> =
         sqlx::query_as(sql::PROMISED).bind(owner).fetch_all(&mut *db).await?;
     for (owner, reservation, micro, Json(worth)) in rows {
@@ -261,6 +335,11 @@ async fn select(db: &mut PgConnection, owner: Option<&str>) -> Result<Vec<Quota>
             .map(|of| measure.of(of.capacity, &of.values))
             .fold(Rru::ZERO, |sum, of| Rru(sum.0.saturating_add(of.0)));
         quota.limits.push(QuotaLimit { measure, limit: Rru(limit), promised, set_by, set_at });
+    }
+    let rows: Vec<(String, i32)> =
+        sqlx::query_as(sql::PRIORITIES).bind(owner).fetch_all(&mut *db).await?;
+    for (owner, most) in rows {
+        all.entry(owner).or_insert_with_key(|owner| of(owner)).max_priority = Some(most);
     }
     Ok(all.into_values().collect())
 }

@@ -14,7 +14,8 @@ use crate::promises::promise::{self, Promise};
 use crate::snapshot::import_diff::{Changes, ImportPlan, Missing, Vanishing};
 use crate::snapshot::region_read::Stored;
 use fleet::{
-    Coverage, HardwareTypeName, Name, RegionSnapshot, ReservationName, SnapshotError, SnapshotParts,
+    Coverage, HardwareTypeName, Name, NameError, NewName, RegionSnapshot, ReservationName,
+    SHARED_BUFFER_PREFIX, ServerRow, SnapshotError, SnapshotParts,
 };
 use sqlx::PgConnection;
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,6 +57,8 @@ pub enum LoadError {
     Contradicts { count: usize, plan: Box<ImportPlan> },
     #[error("{name:?}: a name with a zero character cannot be stored")]
     ZeroCharacter { name: String },
+    #[error("{what} {name:?}: {error}")]
+    NewName { what: &'static str, name: String, error: NameError },
     #[error("the inventory and what is stored contradict each other")]
     Merged(#[source] SnapshotError),
     #[error(
@@ -138,6 +141,7 @@ impl Broker {
         let mut promises = promise::of_snapshot(snapshot);
         let plan = ImportPlan::between(&stored, snapshot, &wanted, &promises);
         let plan = plan.with_missing(merged.iter().flat_map(|merged| merged.still_held.keys()));
+        check_new_names(&stored, &wanted, &plan)?;
         check_allowed(&plan, options)?;
         if options.missing == Missing::Remove
             && let Some((name, servers)) = merged.iter().flat_map(|of| &of.still_held).next()
@@ -237,6 +241,50 @@ pub(crate) fn check_storable(
         }
     }
     Ok(())
+}
+
+/// The rule of names, for names that are not stored yet. What is stored keeps its name.
+fn check_new_names(
+    stored: &Stored,
+    wanted: &SnapshotParts,
+    plan: &ImportPlan,
+) -> Result<(), LoadError> {
+    let check = |what, name: &str| {
+        NewName::parse(name).map(|_| ()).map_err(|error| LoadError::NewName {
+            what,
+            name: name.to_owned(),
+            error,
+        })
+    };
+    if stored.region.is_none() {
+        check("region", &wanted.region)?;
+    }
+    for server in &plan.servers.added {
+        check("server", server)?;
+    }
+    let made = |name: &&ReservationName| name.starts_with(SHARED_BUFFER_PREFIX);
+    for reservation in plan.reservations.added.iter().filter(|name| !made(name)) {
+        check("reservation", reservation)?;
+    }
+    type Part = fn(&ServerRow) -> &str;
+    let parts: [(_, Part); 4] = [
+        ("rack", |row| &row.rack),
+        ("MSB", |row| &row.msb),
+        ("datacenter", |row| &row.datacenter),
+        ("hardware type", |row| &row.hardware_type),
+    ];
+    for (what, part) in parts {
+        let known: BTreeSet<&str> = stored.servers.iter().map(|(row, _)| part(row)).collect();
+        let wanted: BTreeSet<&str> = wanted.servers.iter().map(part).collect();
+        wanted.difference(&known).try_for_each(|name| check(what, name))?;
+    }
+    let owners: BTreeSet<&str> = stored.promises.values().map(|of| &*of.owner).collect();
+    let new = wanted.reservations.iter().map(|row| &*row.owner);
+    new.filter(|name| !owners.contains(name)).try_for_each(|name| check("owner", name))?;
+    let promised = stored.promises.values();
+    let profiles: BTreeSet<&str> = promised.filter_map(|of| of.host_profile.as_deref()).collect();
+    let new = wanted.reservations.iter().filter_map(|row| row.host_profile.as_deref());
+    new.filter(|name| !profiles.contains(name)).try_for_each(|name| check("host profile", name))
 }
 
 fn check_allowed(plan: &ImportPlan, options: ImportOptions) -> Result<(), LoadError> {

@@ -12,9 +12,10 @@ use crate::queue::solve;
 use crate::snapshot::region_read::{self, Stored};
 use crate::topology::places::Topology;
 use chrono::{DateTime, Utc};
+use fleet::audit::{Certified, certificate};
 use fleet::{
-    KeptBack, RegionSnapshot, ReservationName, SHARED_BUFFER_PREFIX, ServerIx, ServerName, Targets,
-    Unpublishable, publishable,
+    KeptBack, RegionSnapshot, ReservationIx, ReservationName, Rru, SHARED_BUFFER_PREFIX, ServerIx,
+    ServerName, Targets, Unpublishable, publishable,
 };
 use sqlx::PgConnection;
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,6 +69,22 @@ pub(crate) mod sql {
             WHERE solve_id = $1 AND state = 'running' AND parent = $2 - 1";
         SOLVE_SEQ = "SELECT seq FROM solves WHERE solve_id = $1";
         PUBLISHED_AS = "SELECT version FROM target_versions WHERE publication_id = $1";
+        /// Servers that were out of use in the snapshot up to entry `$1`, are back in service and belong to a guaranteed
+        /// reservation.
+        BACK_SINCE = "WITH seen AS (SELECT at FROM audit_trail WHERE seq = $1), \
+            ended AS (SELECT u.server_id, u.rack_id, u.msb_id, u.datacenter_id FROM unavailability u, seen \
+                WHERE u.kind <> 'planned_maintenance' AND u.started_at <= seen.at AND u.ended_at <= now() \
+                    AND (u.ended_at > seen.at OR EXISTS (SELECT FROM audit_trail t WHERE t.subject = u.event_id \
+                        AND t.seq > $1 AND t.action = 'unavailability_cleared'))), \
+            back AS (SELECT server_id FROM ended WHERE server_id IS NOT NULL \
+                UNION SELECT s.server_id FROM ended e JOIN servers s ON s.rack_id = e.rack_id \
+                UNION SELECT s.server_id FROM ended e JOIN racks k ON k.msb_id = e.msb_id \
+                    JOIN servers s ON s.rack_id = k.rack_id \
+                UNION SELECT s.server_id FROM ended e JOIN msbs m ON m.datacenter_id = e.datacenter_id \
+                    JOIN racks k ON k.msb_id = m.msb_id JOIN servers s ON s.rack_id = k.rack_id) \
+            SELECT s.server::text FROM back b JOIN servers s USING (server_id) \
+            JOIN reservations r ON r.reservation_id = s.current_reservation_id AND r.kind = 'guaranteed' \
+            WHERE b.server_id NOT IN (SELECT servers_out_of_use(false)) ORDER BY 1";
         /// Reservations with a grant after an entry of the trail.
         GRANTED_SINCE = "SELECT DISTINCT r.reservation_id FROM audit_trail t \
             CROSS JOIN LATERAL jsonb_array_elements_text(t.detail -> 'reservations') AS n (reservation) \
@@ -189,7 +206,8 @@ impl Broker {
     /// are skipped and counted; a target equal to the owner ends the server's move.
     ///
     /// The caller has audited the targets. If servers are skipped, the rest is audited again on the current
-    /// region ([`publishable`]): targets that would leave a reservation worse off are withheld.
+    /// region ([`publishable`]): targets that would leave a reservation worse off are withheld. So are those that replace
+    /// servers which are back since the snapshot of the solve ([`made_up_for`]).
     ///
     /// # Errors
     /// [`PublishError`]; [`PublishError::Stale`] if another publication was first.
@@ -217,8 +235,9 @@ impl Broker {
         let granted = granted_since(db, publication).await.doing("looking for what was granted")?;
         let taken = sqlx::query_scalar(sql::TAKE).bind(&granted).fetch_all(&mut *db);
         let taken: Vec<String> = taken.await.doing("locking the servers of a publication")?;
-        if taken.len() < rows.len() {
-            keep_back(db, &rows, taken).await?;
+        let back = back_since(db, publication).await.doing("looking for servers that are back")?;
+        if taken.len() < rows.len() || !back.is_empty() {
+            keep_back(db, &rows, taken, back).await?;
         }
         let written = sqlx::query(sql::PUBLISH).bind(version.0).bind(granted).execute(&mut *db);
         written.await.doing("publishing targets")?;
@@ -268,11 +287,13 @@ impl Broker {
 }
 
 /// Audits the publication without the skipped servers, and marks the targets to be withheld. Reads in the
-/// transaction that holds the head, so holders cannot change meanwhile.
+/// transaction that holds the head, so holders cannot change meanwhile. `back`: servers that are back in service since
+/// the snapshot.
 async fn keep_back(
     db: &mut PgConnection,
     rows: &[&TargetRow],
     taken: Vec<String>,
+    back: Vec<String>,
 ) -> Result<(), PublishError> {
     let doing = "auditing what is published";
     let taken: BTreeSet<String> = taken.into_iter().collect();
@@ -285,31 +306,37 @@ async fn keep_back(
         sqlx::query_scalar(region_read::sql::NOW).fetch_one(&mut *db).await.doing(doing)?;
     let stored = Stored::read(&mut *db, None).await?;
     // Takes a second for a large region, so it runs on a blocking thread.
-    let judged = tokio::task::spawn_blocking(move || judge(stored, now, &wanted)).await;
-    let kept = judged
+    let judged = tokio::task::spawn_blocking(move || judge(stored, now, &wanted, &back)).await;
+    let (needless, broken) = judged
         .expect("an audit does not panic")
         .map_err(|broken| PublishError::Refused { skipped, broken })?;
+    let kept: BTreeMap<&ServerName, &String> = needless.iter().chain(&broken).collect();
     if kept.is_empty() {
         return Ok(());
     }
-    if kept.len() == taken.len() {
-        let broken: BTreeSet<String> = kept.into_values().collect();
+    if !broken.is_empty() && kept.len() == taken.len() {
+        let broken: BTreeSet<String> = broken.into_values().collect();
         let broken = broken.into_iter().take(BROKEN_NAMED).collect();
         return Err(PublishError::Refused { skipped, broken });
     }
     tracing::warn!(skipped, kept_back = kept.len(), "targets are kept back");
     let servers: Vec<&str> = kept.keys().map(AsRef::as_ref).collect();
-    let reasons: Vec<&str> = kept.values().map(String::as_str).collect();
+    let reasons: Vec<&str> = kept.values().map(|why| why.as_str()).collect();
     let written = sqlx::query(sql::KEEP_BACK).bind(servers).bind(reasons).execute(db).await;
     written.map(|_| ()).doing(doing).map_err(PublishError::from)
 }
 
-/// The servers whose targets must be withheld, with the reasons; error: the rules that are broken in any case.
+/// Servers whose targets are withheld, with the reasons.
+type Withheld = BTreeMap<ServerName, String>;
+
+/// The servers whose targets must be withheld: those that replace servers which are back, and those that would break a
+/// rule. Error: the rules that are broken in any case.
 fn judge(
     stored: Stored,
     now: DateTime<Utc>,
     wanted: &BTreeMap<ServerName, Option<ReservationName>>,
-) -> Result<BTreeMap<ServerName, String>, Vec<String>> {
+    back: &[String],
+) -> Result<(Withheld, Withheld), Vec<String>> {
     let (parts, _) =
         stored.into_parts(now).ok_or_else(|| vec!["no region is loaded".to_owned()])?;
     let region = RegionSnapshot::new(parts).map_err(|error| vec![error.to_string()])?;
@@ -325,15 +352,88 @@ fn judge(
         };
         by_server.insert(ServerIx::new(position), target);
     }
+    let named = |server: ServerIx| region.servers[server.ix()].id.clone();
+    let needless = made_up_for(&region, &by_server, back);
+    by_server.retain(|server, _| !needless.contains_key(server));
+    let needless = needless.into_iter().map(|(server, why)| (named(server), why)).collect();
     match publishable(&region, &by_server) {
-        Ok(KeptBack(kept)) => Ok(kept
-            .into_iter()
-            .map(|(server, why)| (region.servers[server.ix()].id.clone(), why.to_string()))
-            .collect()),
+        Ok(KeptBack(kept)) => {
+            let kept = kept.into_iter().map(|(server, why)| (named(server), why.to_string()));
+            Ok((needless, kept.collect()))
+        }
         Err(Unpublishable(broken)) => {
             Err(broken.iter().take(BROKEN_NAMED).map(ToString::to_string).collect())
         }
     }
+}
+
+/// The targets that give a reservation servers in place of those that are `back` in service, with the reason: as much as
+/// is back, where the reservation has all that it was promised without them. Servers in use first, which it would cost
+/// most to move.
+fn made_up_for(
+    region: &RegionSnapshot,
+    wanted: &BTreeMap<ServerIx, Option<ReservationIx>>,
+    back: &[String],
+) -> BTreeMap<ServerIx, String> {
+    let mut returned: BTreeMap<ReservationIx, Rru> = BTreeMap::new();
+    for name in back {
+        let found = region.servers.binary_search_by(|server| server.id.as_ref().cmp(name));
+        let Ok(found) = found else { continue };
+        let server = &region.servers[found];
+        let Some(owner) = server.current.filter(|_| server.available) else { continue };
+        let value = region.reservations[owner.ix()].value(server.hardware_type);
+        *returned.entry(owner).or_default() += value.unwrap_or_default();
+    }
+    if returned.is_empty() {
+        return BTreeMap::new();
+    }
+    let certificate = certificate(region);
+    let mut needless = BTreeMap::new();
+    for (reservation, mut rest) in returned {
+        let of = &region.reservations[reservation.ix()];
+        if !certificate.row(&of.id).is_some_and(Certified::holds) {
+            continue;
+        }
+        let gains = wanted.iter().filter(|(server, target)| {
+            **target == Some(reservation) && region.servers[server.ix()].holder() != **target
+        });
+        let mut gains: Vec<ServerIx> = gains.map(|(server, _)| *server).collect();
+        gains.sort_by_key(|server| (!region.servers[server.ix()].in_use, *server));
+        for server in gains {
+            let value = of.value(region.servers[server.ix()].hardware_type).unwrap_or_default();
+            if value > rest {
+                continue;
+            }
+            rest -= value;
+            let why = format!(
+                "servers of reservation {:?} are back since the solve began, and it has what it was promised",
+                of.id
+            );
+            needless.insert(server, why);
+        }
+    }
+    needless
+}
+
+/// Servers in service again since the snapshot of the solve.
+async fn back_since(
+    db: &mut PgConnection,
+    publication: &Publication,
+) -> Result<Vec<String>, sqlx::Error> {
+    match snapshot_seq(db, publication).await? {
+        Some(seen) => sqlx::query_scalar(sql::BACK_SINCE).bind(seen).fetch_all(db).await,
+        None => Ok(Vec::new()),
+    }
+}
+
+/// The last entry of the trail in the snapshot of the solve; `None`: unknown.
+async fn snapshot_seq(
+    db: &mut PgConnection,
+    publication: &Publication,
+) -> Result<Option<i64>, sqlx::Error> {
+    let Some(end) = &publication.solve else { return Ok(None) };
+    let seen = sqlx::query_scalar(sql::SOLVE_SEQ).bind(end.lease.job).fetch_optional(db).await?;
+    Ok(seen.flatten())
 }
 
 /// Reservations with a grant since the snapshot of the solve, from the trail.
@@ -341,11 +441,10 @@ async fn granted_since(
     db: &mut PgConnection,
     publication: &Publication,
 ) -> Result<Vec<i32>, sqlx::Error> {
-    let Some(end) = &publication.solve else { return Ok(Vec::new()) };
-    let seen = sqlx::query_scalar(sql::SOLVE_SEQ).bind(end.lease.job).fetch_optional(&mut *db);
-    let Some(seen) = seen.await?.flatten() else { return Ok(Vec::new()) };
-    let seen: i64 = seen;
-    sqlx::query_scalar(sql::GRANTED_SINCE).bind(seen).fetch_all(db).await
+    match snapshot_seq(db, publication).await? {
+        Some(seen) => sqlx::query_scalar(sql::GRANTED_SINCE).bind(seen).fetch_all(db).await,
+        None => Ok(Vec::new()),
+    }
 }
 
 /// Ends the solve of the targets, if the publisher still has its lease.

@@ -8,7 +8,7 @@ use crate::infra::error::{DbError, Doing};
 use crate::log::change::Change;
 use crate::log::trail::{Action, Seq};
 use chrono::{DateTime, Utc};
-use fleet::{HardwareTypeName, NAME_CHARS_MAX, Name, Rru};
+use fleet::{HardwareTypeName, Name, NameError, NewName, Rru};
 use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
@@ -65,8 +65,8 @@ fn version(set_at: DateTime<Utc>) -> String {
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "each variant's message says what it is")]
 pub enum ProfileError {
-    #[error("a profile's name has 1 to {NAME_CHARS_MAX} characters, none of them zero")]
-    Name,
+    #[error("name: {0}")]
+    Name(NameError),
     #[error("rru: it names no hardware type")]
     Empty,
     #[error("rru.{hardware_type}: the value must be above 0")]
@@ -96,8 +96,9 @@ impl Broker {
         seen: Option<&str>,
     ) -> Result<Seq, ProfileError> {
         let doing = "setting an RRU profile";
-        if !(1..=NAME_CHARS_MAX).contains(&profile.chars().count()) || profile.contains('\0') {
-            return Err(ProfileError::Name);
+        let rule = NewName::parse(profile).err();
+        if let Some(error) = rule.clone().filter(|_| profile.contains('\0')) {
+            return Err(ProfileError::Name(error));
         }
         if rru.is_empty() {
             return Err(ProfileError::Empty);
@@ -113,6 +114,12 @@ impl Broker {
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
         hold(db, profile, seen).await?;
+        // A profile that is there already keeps its name.
+        if let Some(error) = rule
+            && read(db, Some(profile)).await?.is_empty()
+        {
+            return Err(ProfileError::Name(error));
+        }
         let names: Vec<&str> = rru.keys().map(AsRef::as_ref).collect();
         let known = sqlx::query_scalar(sql::KNOWN).bind(&names);
         let known: Vec<String> = known.fetch_all(&mut *db).await.doing(doing)?;

@@ -7,7 +7,7 @@ use crate::infra::id::{MoveId, SolveId};
 use crate::infra::state::{self, MoveState, SolveState, State};
 use crate::infra::words;
 use crate::infra::words::{name, optional_name};
-use crate::log::trail::{Action, ENTRIES_MAX, Entry, Seq, TargetVersion, entry};
+use crate::log::trail::{Action, ENTRIES_MAX, Entry, Seq, Subject, TargetVersion, entry};
 use crate::moves::origin::MoveReason;
 use crate::queue::solve::{Cause, SolveRow, solve};
 use chrono::{DateTime, Utc};
@@ -78,6 +78,17 @@ pub(crate) mod sql {
             WHERE seq < coalesce($1::bigint, 9223372036854775807) AND subject = $2 \
                 AND ($3::text IS NULL OR actor = $3) AND ($4::text IS NULL OR action = $4) \
             ORDER BY seq DESC LIMIT $5";
+        /// The entries about one reservation and the applied plans that concern it, of which only its own part is read.
+        RESERVATION_HISTORY = "SELECT seq, at, actor::text, action, subject, detail FROM ( \
+                (SELECT seq, at, actor, action, subject, detail FROM audit_trail \
+                    WHERE seq < $1 AND subject = $2 AND action = ANY ($3) ORDER BY seq DESC LIMIT $4) \
+                UNION ALL \
+                (SELECT seq, at, actor, action, subject, jsonb_build_object('promises', \
+                    (SELECT jsonb_agg(p) FROM jsonb_array_elements(detail -> 'promises') p \
+                        WHERE p ->> 'reservation' = $2)) FROM audit_trail \
+                    WHERE seq < $1 AND action = 'plan_applied' AND detail -> 'reservations' ? $2 \
+                    ORDER BY seq DESC LIMIT $4)) AS of_both \
+            ORDER BY seq DESC LIMIT $4";
     }
 }
 
@@ -265,6 +276,29 @@ impl Broker {
             .bind(i64::from(limit).min(ENTRIES_MAX + 1))
             .try_map(|row: PgRow| entry(&row));
         rows.fetch_all(&self.pool).await.doing("reading the audit trail")
+    }
+
+    /// What was done to a reservation and who did it, newest first: requests, applied plans, emergencies, contracts and
+    /// its end. Of a plan only what it promised to this reservation.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn reservation_history(
+        &self,
+        reservation: &str,
+        before: Option<Seq>,
+        limit: u32,
+    ) -> Result<Vec<Entry>, DbError> {
+        let of_reservations = |action: &Action| action.subject() == Subject::Reservation;
+        let actions: Vec<&str> =
+            Action::ALL.iter().copied().filter(of_reservations).map(Action::as_str).collect();
+        let rows = sqlx::query(sql::RESERVATION_HISTORY)
+            .bind(before.map_or(i64::MAX, |seq| seq.0))
+            .bind(reservation)
+            .bind(actions)
+            .bind(i64::from(limit).min(ENTRIES_MAX + 1))
+            .try_map(|row: PgRow| entry(&row));
+        rows.fetch_all(&self.pool).await.doing("reading the history of a reservation")
     }
 }
 

@@ -99,6 +99,7 @@ async fn snapshot_ahead_has_windows_before_the_next_solve() {
     broker.load("test", &region, ImportOptions::default()).await.expect("loaded");
     let now = broker.clock().await.expect("asked");
     let window = |server: &str, minutes: i64, drain_seconds: u64| MaintenanceRequest {
+        accept_short: None,
         scope: Scope::Server,
         name: server.into(),
         starts_at: Some(now + TimeDelta::minutes(minutes)),
@@ -138,6 +139,7 @@ async fn reimported_export_drops_cancelled_windows() {
     let events = "SELECT count(*) FROM unavailability WHERE event_id LIKE 'maintenance/%'";
     let now = broker.clock().await.expect("asked");
     let request = MaintenanceRequest {
+        accept_short: None,
         scope: Scope::Server,
         name: "s016".into(),
         starts_at: Some(now + TimeDelta::minutes(30)),

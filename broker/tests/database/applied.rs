@@ -75,7 +75,7 @@ async fn quota_limits_growth_and_keeps_promises() {
         let limit = Rru::from_f64(count).expect("an amount");
         [QuotaAsked { profile: None, hardware_type: None, limit }]
     };
-    broker.set_quota("admin", "owner", &servers(3.0)).await.expect("set");
+    broker.set_quota("admin", "owner", &servers(3.0), None).await.expect("set");
     let first = create("one", 2.0);
     let plan_one = plan(&database, &look(&database).await, &first, &["s013", "s014"], true).await;
     apply(&database, &first, &plan_one).await.expect("within");
@@ -89,14 +89,14 @@ async fn quota_limits_growth_and_keeps_promises() {
     assert_eq!((limit, promised), (Rru(3_000_000), Rru(3_500_000)));
     assert_eq!(everything(&database).await, before);
     // Less quota than is promised already: what is promised stays, and may shrink.
-    broker.set_quota("admin", "owner", &servers(1.0)).await.expect("set");
+    broker.set_quota("admin", "owner", &servers(1.0), None).await.expect("set");
     let less = resize("one", 1.5);
     let shrinking = plan(&database, &look(&database).await, &less, &[], true).await;
     apply(&database, &less, &shrinking).await.expect("less than before");
     let quotas = broker.quotas(Some("owner")).await.expect("read");
     let of = &quotas[0].limits[0];
     assert_eq!((of.limit, of.promised), (Rru(1_000_000), Rru(1_500_000)));
-    broker.set_quota("admin", "owner", &[]).await.expect("removed");
+    broker.set_quota("admin", "owner", &[], None).await.expect("removed");
     assert_eq!(broker.quotas(Some("owner")).await.expect("read")[0].limits, []);
     at_rest(&database).await;
 }

@@ -35,7 +35,7 @@ async fn unrelated_writes_leave_a_snapshot_current() {
     broker.resume_mover("ann").await.expect("resumed");
     went_on("its release").await;
     let limit = QuotaAsked { profile: None, hardware_type: None, limit: Rru::units(1_000) };
-    broker.set_quota("ann", "owner", &[limit]).await.expect("set");
+    broker.set_quota("ann", "owner", &[limit], None).await.expect("set");
     went_on("a quota").await;
     let values = BTreeMap::from([("even".into(), Rru::units(1))]);
     broker.set_rru_profile("ann", "general", &values, None).await.expect("set");

@@ -455,3 +455,44 @@ async fn dropped_reservation_keeps_its_servers() {
     );
     assert_eq!(RegionSnapshot::new(exported(&database).await).expect("a snapshot"), small());
 }
+
+/// A name of before the rule stays; a new one follows it.
+#[tokio::test]
+async fn new_names_in_a_snapshot_follow_the_rule() {
+    let database = Database::new().await;
+    type Rename = fn(&mut SnapshotParts);
+    let renames: [(&str, Rename); 6] = [
+        ("region", |parts| parts.region = "..".into()),
+        ("server", |parts| parts.servers[0].server_id = "..".into()),
+        ("rack", |parts| parts.servers[0].rack = "a//b".into()),
+        ("hardware type", |parts| {
+            let old = parts.servers[1].hardware_type.clone();
+            let servers = parts.servers.iter_mut().map(|row| &mut row.hardware_type);
+            let values = parts.rru.iter_mut().map(|row| &mut row.hardware_type);
+            servers.chain(values).filter(|ty| **ty == old).for_each(|ty| *ty = "a\nb".into());
+        }),
+        ("owner", |parts| parts.reservations[0].owner = " a".into()),
+        ("host profile", |parts| {
+            let mut rows = parts.reservations.iter_mut();
+            let row = rows.find(|row| &*row.kind == "guaranteed").expect("one");
+            row.host_profile = Some("\u{1b}[31m".into());
+        }),
+    ];
+    for (what, rename) in renames {
+        let mut parts = small_parts();
+        rename(&mut parts);
+        let snapshot = RegionSnapshot::new(parts).expect("a snapshot");
+        let error = database.broker.load("test", &snapshot, PLAIN).await.expect_err(what);
+        let said = error.to_string();
+        assert!(said.starts_with(what) && said.ends_with(fleet::NAME_RULE), "{what}: {said}");
+    }
+    database.broker.load("test", &small(), PLAIN).await.expect("loaded");
+    database
+        .execute("SET session_replication_role = replica; UPDATE racks SET rack = '..' WHERE rack_id = 1")
+        .await;
+    let mut parts = exported(&database).await;
+    parts.servers[0].power_watts = Some(7.0);
+    let snapshot = RegionSnapshot::new(parts).expect("a snapshot");
+    assert!(snapshot.racks.iter().any(|rack| &*rack.id == ".."));
+    database.broker.load("test", &snapshot, PLAIN).await.expect("its rack was there");
+}

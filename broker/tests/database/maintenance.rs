@@ -178,6 +178,7 @@ impl Place {
 
 fn request(scope: Scope, name: &str) -> MaintenanceRequest {
     MaintenanceRequest {
+        accept_short: None,
         scope,
         name: name.into(),
         starts_at: None,
@@ -324,7 +325,12 @@ async fn invalid_maintenance_is_refused_with_numbers() {
         needed: Rru::units(21),
         left: Rru::units(20),
     };
-    let refused = MaintenanceRefusal::Guarantee { left, msb: "msb2".into(), instead: vec![] };
+    let refused = MaintenanceRefusal::Guarantee {
+        left,
+        msb: "msb2".into(),
+        blocking: vec![],
+        instead: vec![],
+    };
     assert_eq!(place.refused(&rack(16)).await.without_instead(), refused);
     assert_eq!(
         refused.to_string(),

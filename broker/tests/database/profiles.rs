@@ -46,7 +46,7 @@ async fn invalid_profile_is_refused() {
     let fine = values(&[("even", 1_000_000)]);
     for name in ["", "a\0b", &"n".repeat(129)] {
         let error = broker.set_rru_profile("ann", name, &fine, None).await.expect_err("no name");
-        assert!(matches!(error, ProfileError::Name), "{error}");
+        assert!(matches!(error, ProfileError::Name(_)), "{error}");
     }
     let error = broker.set_rru_profile("ann", "web", &values(&[]), None).await.expect_err("empty");
     assert!(matches!(error, ProfileError::Empty), "{error}");

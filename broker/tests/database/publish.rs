@@ -4,11 +4,11 @@ use crate::harness::Database;
 use crate::regions::{at, generated, reservation, server, small, small_parts};
 use broker::{
     Action, Export, Fault, ImportOptions, Lease, Publication, PublicationId, PublishError,
-    Published, Seq, SolveEnd, SolveId, TargetRow, TargetVersion,
+    Published, Report, Reported, Seq, SolveEnd, SolveId, TargetRow, TargetVersion,
 };
 use fleet::{
-    RegionSnapshot, ReservationName, ReservationRow, RruRow, ServerRow, SnapshotParts, Targets,
-    Weights,
+    RegionSnapshot, ReservationName, ReservationRow, RruRow, Scope, ServerRow, SnapshotParts,
+    Targets, UnavailabilityKind, Weights,
 };
 
 pub fn target(server: &str, generation: i64, target: Option<&str>) -> TargetRow {
@@ -341,4 +341,71 @@ async fn targets_broken_by_a_skip_are_withheld() {
         (before.0.expect("read"), before.1.expect("read"))
     );
     assert_eq!(binding(&database, "s000").await, (Some("web".into()), false, None));
+}
+
+/// A server of `web` fails, and a solve that begins then replaces it by one that `other` uses. Another server goes to
+/// `web` besides. If the failed server is back before the solve ends, `web` has all it was promised: the move is
+/// withheld, as much as is back and no more.
+#[tokio::test]
+async fn targets_that_replace_returned_servers_are_withheld() {
+    for is_back in [true, false] {
+        let database = with_two_owners().await;
+        database
+            .execute(
+                "UPDATE servers SET in_use = true, current_reservation_id = \
+                    (SELECT reservation_id FROM reservations WHERE reservation = 'other') \
+                 WHERE server = 's008'",
+            )
+            .await;
+        let report = |ended_at| Report {
+            event: "fire".into(),
+            scope: Scope::Server,
+            scope_id: "s000".into(),
+            kind: UnavailabilityKind::Software,
+            started_at: at(0),
+            ended_at,
+        };
+        let now = database.broker.clock().await.expect("the time");
+        let told = database.broker.report_unavailability("test", &[report(None)]).await;
+        assert_eq!(told.expect("reported").rows, [Reported::Recorded]);
+        let solve = SolveId::from_u128(5);
+        let seq = database.broker.last_seq().await.expect("a number");
+        database
+            .execute(&format!(
+                "INSERT INTO solves (solve_id, state, cause, parent, seq) \
+                    VALUES ('{solve}', 'requested', 'schedule', 1, {seq}); \
+                 UPDATE solves SET state = 'running'; \
+                 INSERT INTO jobs (job_id, kind, task, state) VALUES ('{solve}', 'solve', '{{}}', 'waiting'); \
+                 UPDATE jobs SET state = 'running', attempt = 1, worker = 'w', lease_until = now()"
+            ))
+            .await;
+        if is_back {
+            let told = database.broker.report_unavailability("test", &[report(Some(now))]).await;
+            assert_eq!(told.expect("reported").rows, [Reported::Ended]);
+        }
+        let generations = export(&database).await;
+        let generation = |name: &str| {
+            let rows = generations.parts.servers.iter().zip(&generations.generations);
+            *rows.into_iter().find(|(row, _)| &*row.server_id == name).expect("a server").1
+        };
+        let rows = ["s008", "s009"].map(|name| target(name, generation(name), Some("web")));
+        let mut publication = publication(1, 1, rows.into());
+        publication.solve = Some(SolveEnd {
+            lease: Lease { job: solve.into(), attempt: 1 },
+            result_url: String::new(),
+            report: serde_json::json!({}),
+        });
+        let published = database.broker.publish("solver", &publication).await.expect("published");
+        let (taken, kept) = if is_back { (1, 1) } else { (2, 0) };
+        assert_eq!((published.taken, published.kept_back), (taken, kept), "{published:?}");
+        let web = Some(ReservationName::from("web"));
+        assert_eq!(binding(&database, "s009").await.2, web);
+        let (owner, moves, _) = binding(&database, "s008").await;
+        assert_eq!((owner.as_deref(), moves), (Some("other"), !is_back));
+        if is_back {
+            let (server, why) = &published.kept_back_servers[0];
+            assert_eq!(&**server, "s008");
+            assert!(why.contains("\"web\" are back since the solve began"), "{why}");
+        }
+    }
 }

@@ -14,7 +14,7 @@ pub fn at(minute: i64) -> DateTime<Utc> {
 pub fn reservation(id: &str, kind: &str, capacity_rru: f64) -> ReservationRow {
     ReservationRow {
         reservation_id: id.into(),
-        owner: "owner\twith\\marks".into(),
+        owner: "owner with marks".into(),
         kind: kind.into(),
         capacity_rru,
         msb_buffer: kind == "guaranteed",
@@ -48,7 +48,7 @@ pub fn server(number: usize) -> ServerRow {
 /// 24 servers in two datacenters, three MSBs and six racks, with something of everything.
 pub fn small_parts() -> SnapshotParts {
     let mut servers: Vec<ServerRow> = (0..24).map(server).collect();
-    servers[3].server_id = "tab\tnew\nline\\N ü".into();
+    servers[3].server_id = "tab new/line.N ü".into();
     for row in &mut servers[0..6] {
         row.current_reservation = Some("web".into());
         row.in_use = true;

@@ -77,7 +77,7 @@ async fn reserved_server_has_one_state() {
             ("s005", InMaintenance),
             ("s006", InMaintenance),
             ("s007", Leaving),
-            ("tab\tnew\nline\\N ü", Available),
+            ("tab new/line.N ü", Available),
         ]
     );
     assert!(!web["s006"].bound && web["s007"].bound);
@@ -210,7 +210,7 @@ impl World {
     async fn take(&mut self, step: &Step) {
         let broker = &self.database.broker;
         let name = |number: &usize| match number {
-            3 => "tab\tnew\nline\\N ü".to_owned(),
+            3 => "tab new/line.N ü".to_owned(),
             number => format!("s{number:03}"),
         };
         match step {

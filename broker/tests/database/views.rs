@@ -278,6 +278,7 @@ impl Town {
             let (scope, name) = place(&mut self.random);
             let starts_at = broker.clock().await.expect("asked") + TimeDelta::minutes(20);
             let request = MaintenanceRequest {
+                accept_short: None,
                 scope,
                 name,
                 starts_at: Some(starts_at),

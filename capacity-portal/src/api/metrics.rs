@@ -6,6 +6,7 @@ use broker::{
 };
 use control::CachedRegion;
 use control::admission::REASONS;
+use fleet::RegionSnapshot;
 use fleet::audit::{Certificate, Certified, Standing};
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Bucket, Histogram, LabelPair, Metric, MetricFamily, MetricType};
@@ -28,6 +29,29 @@ pub(crate) struct ProcessMetrics {
     pub(crate) region: Option<Arc<CachedRegion>>,
     /// SQL statements and their durations.
     pub(crate) statements: Vec<StatementTimes>,
+    /// Whose reservations have metrics of their own.
+    pub(crate) shown: ShownReservations,
+}
+
+/// Reservations with metrics of their own. Totals name none and are always there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ShownReservations {
+    #[default]
+    All,
+    OfOwner(String),
+    None,
+}
+
+impl ShownReservations {
+    fn includes(&self, region: &RegionSnapshot, name: &str) -> bool {
+        match self {
+            ShownReservations::All => true,
+            ShownReservations::None => false,
+            ShownReservations::OfOwner(owner) => region
+                .reservation(name)
+                .is_some_and(|at| *region.reservations[at.ix()].owner == **owner),
+        }
+    }
 }
 
 /// Writes the metrics; `None`: Postgres does not answer, so only those of this process.
@@ -163,14 +187,21 @@ fn process(page: &Page, here: &ProcessMetrics) -> Result<(), prometheus::Error> 
             .map(|of| ([of.name.clone()], &of.within[..], (of.count, of.seconds))),
     )?;
     match &here.region {
-        Some(held) => certified(page, &held.certificate),
+        Some(held) => {
+            let shown = |row: &Certified| here.shown.includes(&held.snapshot, &row.reservation_id);
+            certified(page, &held.certificate, shown)
+        }
         None => Ok(()),
     }
 }
 
 /// Capacity after the worst MSB loss, by reservation. A region of a million servers has a few thousand reservations;
 /// of more, only those closest to their promise or below it are listed.
-fn certified(page: &Page, certificate: &Certificate) -> Result<(), prometheus::Error> {
+fn certified(
+    page: &Page,
+    certificate: &Certificate,
+    shown: impl Fn(&Certified) -> bool,
+) -> Result<(), prometheus::Error> {
     let totals = certificate.totals();
     let standings = Standing::ALL.map(|standing| {
         let count = match standing {
@@ -193,7 +224,8 @@ fn certified(page: &Page, certificate: &Certificate) -> Result<(), prometheus::E
         [("now", totals.missing_now), ("after_one_more_loss", totals.missing_after_loss)]
             .map(|(when, missing)| ([when.to_owned()], missing.to_f64())),
     )?;
-    let mut rows: Vec<&Certified> = certificate.rows.iter().filter(|row| row.msb_buffer).collect();
+    let mut rows: Vec<&Certified> =
+        certificate.rows.iter().filter(|row| row.msb_buffer && shown(row)).collect();
     let margin =
         |row: &Certified| (row.left - row.capacity).min(row.left_at_once - row.needed_at_once());
     rows.sort_by_key(|row| (margin(row), &row.reservation_id));

@@ -1,8 +1,9 @@
 //! Probes for monitoring, without authentication: load balancers and Prometheus have no tokens.
 
-use super::metrics::{self, ProcessMetrics};
-use crate::http::Site;
+use super::metrics::{self, ProcessMetrics, ShownReservations};
+use crate::http::auth::Caller;
 use crate::http::timeout::{ANSWER_WITHIN, READY_WITHIN};
+use crate::http::{Problem, Site};
 use api_types::status::{RegionStatus, StatusJob, StatusQueue, StatusReservations, StatusServers};
 use axum::Json;
 use axum::extract::State;
@@ -118,11 +119,22 @@ async fn status(State(broker): State<Broker>) -> Response {
 
 /// Metrics in the format of Prometheus
 ///
-/// If Postgres does not answer, only `ras_postgres_up 0` and the metrics of this process.
+/// If Postgres does not answer, only `ras_postgres_up 0` and the metrics of this process. Metrics of single reservations
+/// are for callers that may read them: where reading needs a token, a scraper sends one of role `viewer`.
 #[utoipa::path(get, path = "/metrics", operation_id = "metrics", responses(
     (status = 200, description = "the metrics", body = String, content_type = "text/plain"),
     (status = 500, description = "the metrics cannot be written")))]
-async fn numbers(State(site): State<Site>) -> Response {
+async fn numbers(State(site): State<Site>, caller: Result<Caller, Problem>) -> Response {
+    let shown = match caller {
+        Ok(caller) if site.open_metrics || caller.reads().is_ok() => caller
+            .scope()
+            .map_or(ShownReservations::All, |owner| ShownReservations::OfOwner(owner.to_owned())),
+        Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => {
+            return problem.into_response();
+        }
+        // Without a token; or tokens cannot be looked up now, and the rest is not kept back for that.
+        Ok(_) | Err(_) => ShownReservations::None,
+    };
     let read = match timeout(ANSWER_WITHIN, site.broker.metrics()).await {
         Ok(Ok(read)) => Some(read),
         Ok(Err(error)) => {
@@ -132,7 +144,7 @@ async fn numbers(State(site): State<Site>) -> Response {
         Err(_) => None,
     };
     let (plans, region) = (site.plan_queue.under_way(), site.region.latest());
-    let here = ProcessMetrics { plans, region, statements: broker::statement_times() };
+    let here = ProcessMetrics { plans, region, statements: broker::statement_times(), shown };
     match metrics::text(read.as_ref(), &here) {
         Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
         Err(error) => {

@@ -2,7 +2,7 @@
 
 use super::problem::Problem;
 use axum::http::StatusCode;
-use fleet::{NAME_CHARS_MAX, RRU_MAX};
+use fleet::{NAME_CHARS_MAX, NAME_RULE, NewName, RRU_MAX};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -154,15 +154,13 @@ impl FieldReader {
         self.amount(field, &value)
     }
 
-    /// Reads an optional name.
+    /// Reads an optional name of something that may be there already. [`Self::check_new`] checks a new one.
     pub(crate) fn name<N: From<String>>(&mut self, field: &str) -> Option<N> {
         let text: String = self.optional(field, "a name")?;
         if (1..=NAME_CHARS_MAX).contains(&text.chars().count()) && !text.contains('\0') {
             return Some(text.into());
         }
-        let detail =
-            format!("a name must have 1 to {NAME_CHARS_MAX} characters, without a zero character");
-        self.error(field, detail);
+        self.error(field, NAME_RULE);
         None
     }
 
@@ -173,6 +171,13 @@ impl FieldReader {
             return Some(None);
         }
         self.name(field).map(Some)
+    }
+
+    /// Adds an error if a new name breaks the rule of names.
+    pub(crate) fn check_new(&mut self, field: &str, name: &str) {
+        if let Err(error) = NewName::parse(name) {
+            self.error(field, error.to_string());
+        }
     }
 
     /// Reads an optional number above the first bound, up to the second; or null.

@@ -10,7 +10,7 @@ use axum::http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
     REFERRER_POLICY, STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS,
 };
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
@@ -108,6 +108,30 @@ impl RequestLimits {
         }
         Ok(Request::from_parts(parts, Body::from(body)))
     }
+}
+
+/// Lets paths name what is called `.` or `..`. Browsers and URL libraries resolve these segments, also as `%2E`,
+/// so clients encode them twice, as `%252E`; no other segment is touched.
+pub(crate) async fn dot_segments(mut request: Request) -> Request {
+    let asked = request.uri().path();
+    if !asked.contains("/%252") {
+        return request;
+    }
+    let once = |segment: &str| match &*segment.to_ascii_uppercase() {
+        "%252E" => "%2E".to_owned(),
+        "%252E%252E" => "%2E%2E".to_owned(),
+        _ => segment.to_owned(),
+    };
+    let mut path = asked.split('/').map(once).collect::<Vec<_>>().join("/");
+    if let Some(query) = request.uri().query() {
+        path = format!("{path}?{query}");
+    }
+    let mut parts = request.uri().clone().into_parts();
+    parts.path_and_query = path.parse().ok();
+    if let Ok(uri) = Uri::from_parts(parts) {
+        *request.uri_mut() = uri;
+    }
+    request
 }
 
 /// Reads a whole body.

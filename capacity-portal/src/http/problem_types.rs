@@ -100,6 +100,7 @@ pub(crate) const TYPES: &[(&str, &str)] = &[
     ("unknown_operation", "There is no such operation, or it is of another owner."),
     ("unknown_plan", "There is no such plan, or it is of another owner."),
     ("unknown_profile", "There is no such RRU profile."),
+    ("unknown_quota", "The owner has no quota."),
     ("unknown_request", "There is no such request, or it is of another owner."),
     ("unknown_reservation", "There is no such reservation, or it is of another owner."),
     ("unknown_scope", "The region has no such server, rack or MSB."),

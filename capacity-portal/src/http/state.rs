@@ -36,6 +36,8 @@ pub(crate) struct Site {
     /// Limits of moves, which explain why pending moves wait.
     pub(crate) move_limits: MoveLimits,
     pub(crate) region_summaries: RegionSummaries,
+    /// Whether metrics of single reservations need no token even where reads do.
+    pub(crate) open_metrics: bool,
 }
 
 impl Site {

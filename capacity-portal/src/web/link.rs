@@ -4,6 +4,10 @@ use std::fmt::Write as _;
 
 /// A name as one path segment. Names are arbitrary text.
 pub(super) fn segment(name: &str) -> String {
+    // Browsers resolve these segments even when they are encoded once.
+    if matches!(name, "." | "..") {
+        return name.replace('.', "%252E");
+    }
     let mut text = String::with_capacity(name.len());
     for byte in name.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
@@ -70,5 +74,6 @@ mod tests {
         assert_eq!(segment("web-1_a.b~c"), "web-1_a.b~c");
         assert_eq!(segment("b/ü ?#%"), "b%2F%C3%BC%20%3F%23%25");
         assert_eq!(segment("<script>"), "%3Cscript%3E");
+        assert_eq!([".", "..", "..."].map(segment), ["%252E", "%252E%252E", "..."]);
     }
 }

@@ -38,6 +38,9 @@ pub(super) struct MaintenanceForm {
     /// Minutes; empty if the servers cannot be recalled.
     recall: String,
     why: String,
+    /// Reservations that may be short meanwhile, separated by commas.
+    accept_short: String,
+    accept_why: String,
 }
 
 /// A wrong field of the form.
@@ -57,7 +60,7 @@ enum FormProblem {
 }
 
 /// Fields of the API, and the fields of the form that they are read from.
-const FIELDS: [(&str, &str); 7] = [
+const FIELDS: [(&str, &str); 9] = [
     ("scope", "scope"),
     ("scope_id", "scope_id"),
     ("starts_at", "starts_at"),
@@ -65,6 +68,8 @@ const FIELDS: [(&str, &str); 7] = [
     ("drain_seconds", "drain"),
     ("share", "share"),
     ("recall_minutes", "recall"),
+    ("accept_short.reservations", "accept_short"),
+    ("accept_short.why", "accept_why"),
 ];
 
 impl MaintenanceForm {
@@ -102,6 +107,12 @@ impl MaintenanceForm {
             Ok(minutes) => drop(body.insert("recall_minutes".to_owned(), json!(minutes))),
             Err(_) if self.recall.trim().is_empty() => {}
             Err(_) => reject("recall", "a whole number of minutes, or empty"),
+        }
+        let names = self.accept_short.split(',').map(str::trim).filter(|name| !name.is_empty());
+        let names: Vec<&str> = names.collect();
+        if !names.is_empty() || !self.accept_why.trim().is_empty() {
+            let accepted = json!({ "reservations": names, "why": self.accept_why.trim() });
+            body.insert("accept_short".to_owned(), accepted);
         }
         let starts_at = self.starts_at.trim();
         let at = ["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"]
@@ -314,6 +325,18 @@ fn entry_form(
     );
     let why =
         Field { required: true, ..text("why", "Reason", &form.why, "recorded in the audit trail") };
+    let accepted = text(
+        "accept_short",
+        "Reservations that may be short",
+        &form.accept_short,
+        "separated by commas; for work that their promise would not allow",
+    );
+    let accept_why = text(
+        "accept_why",
+        "Why they may be short",
+        &form.accept_why,
+        "recorded in the audit trail",
+    );
     html! {
         form.fields method="get" action="/maintenance/plan" {
             div.fields.two {
@@ -328,6 +351,8 @@ fn entry_form(
                 (drain.show())
                 (share.show())
                 (recall.show())
+                (accepted.show())
+                (accept_why.show())
             }
             (why.show())
             datalist #msbs { @for msb in summary.iter().flat_map(|summary| &summary.region().msbs) { option value=(msb.id) {} } }
@@ -375,7 +400,7 @@ fn preview_box(form: &MaintenanceForm, of: &MaintenancePreview, csrf: &Markup) -
             (csrf)
             @for (name, value) in [("scope", &form.scope), ("scope_id", &form.scope_id), ("starts_at", &form.starts_at),
                 ("length", &form.length), ("drain", &form.drain), ("share", &form.share), ("recall", &form.recall),
-                ("why", &form.why)] {
+                ("why", &form.why), ("accept_short", &form.accept_short), ("accept_why", &form.accept_why)] {
                 input type="hidden" name=(name) value=(value);
             }
             button.main type="submit" { "Plan maintenance" }
@@ -416,6 +441,8 @@ mod tests {
             share: "12.5".to_owned(),
             recall: "20".to_owned(),
             why: "new fans".to_owned(),
+            accept_short: String::new(),
+            accept_why: String::new(),
         };
         change(&mut form);
         form

@@ -7,7 +7,9 @@ use super::request_fields::{
 use super::ui;
 use crate::http::auth::Role;
 use crate::region_summary::RegionSummary;
-use fleet::{DatacenterName, HardwareTypeIx, HardwareTypeName, Name, ReservationKind};
+use fleet::{
+    DatacenterName, HardwareTypeIx, HardwareTypeName, Name, PRIORITY_DEFAULT, ReservationKind,
+};
 use maud::{Markup, html};
 
 /// An input of the form, with what the common case needs.
@@ -192,6 +194,7 @@ impl FormView<'_> {
         // By default a new reservation has an embedded buffer.
         let is_new = self.fields.len() <= 1;
         let (described, invalid) = self.described("reservation", true);
+        let priority = format!("0 is the most important; a new reservation has {PRIORITY_DEFAULT}");
         html! {
             form.fields #request method="post" action="/request" data-live="/request/live" {
                 (reader.csrf())
@@ -204,7 +207,7 @@ impl FormView<'_> {
                     datalist #reservations { @for of in known { option value=(of.id) {} } } }
                 div.fields.two {
                     (self.input(Input::text("owner", "Owner", "needed for a new reservation")))
-                    (self.input(Input::whole("priority", "Priority", "0 is the most important")))
+                    (self.input(Input::whole("priority", "Priority", &priority)))
                 }
                 (self.capacity())
                 label.check { input type="checkbox" name="msb_buffer" checked[is_new || self.is_on("msb_buffer")];

@@ -11,7 +11,7 @@ use crate::region_summary::RegionSummary;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Html;
-use broker::{ContractUse, Entry, OpenMove, PromiseVersion, Rollout, Seq, State as _};
+use broker::{ContractUse, Entry, OpenMove, PromiseVersion, Rollout, State as _};
 use chrono::{DateTime, Utc};
 use fleet::audit::{Certified, Standing};
 use fleet::explain::{Explainer, Explanation, HeldBy, Limit};
@@ -56,8 +56,7 @@ pub(super) async fn show(
     let contract = in_time(broker.contracts(Some(&[name.as_str().into()]))).await?.pop();
     let moves = in_time(broker.moves_under_way()).await?;
     let card = in_time(broker.reservation_summary(&name)).await?;
-    let mut entries = in_time(broker.trail_of(&name, Seq(0), ENTRIES)).await?;
-    entries.reverse();
+    let entries = in_time(broker.reservation_history(&name, None, ENTRIES)).await?;
     let waiting = reservations::waiting(&site, &reader, Some(&name)).await?;
     let Reasons { explanation, limits, composition } = explain(summary.clone(), ix).await?;
     let of = ReservationPage {

@@ -1,7 +1,9 @@
 //! What allocators read: lists, and changes as they come.
 
-use crate::place::{PATIENCE, Place};
-use broker::{Epoch, MoverInstance};
+use crate::place::{PATIENCE, Place, READER, answer};
+use crate::who_may::token;
+use broker::{Epoch, MoverInstance, Role};
+use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -194,4 +196,94 @@ async fn follower_state_equals_the_list() {
     late.until(&list).await;
     assert_eq!(place.list("a").await.1, list);
     assert!(place.broker.trail_is_whole().await.expect("asked"));
+}
+
+/// Events of `/v1/changes` until one is as wanted.
+async fn events_until(
+    stream: &mut reqwest::Response,
+    buffer: &mut String,
+    wanted: impl Fn(&str, &Value) -> bool,
+) -> Vec<(String, Value)> {
+    let mut seen = Vec::new();
+    let read = async {
+        loop {
+            while let Some(end) = buffer.find("\n\n") {
+                let event: String = buffer.drain(..end + 2).collect();
+                let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
+                let (Some(kind), Some(data)) = (field("event: "), field("data: ")) else {
+                    continue;
+                };
+                let data: Value = serde_json::from_str(data).expect("JSON");
+                let done = wanted(kind, &data);
+                seen.push((kind.to_owned(), data));
+                if done {
+                    return;
+                }
+            }
+            let chunk = stream.chunk().await.expect("it goes on").expect("no end");
+            buffer.push_str(std::str::from_utf8(&chunk).expect("text"));
+        }
+    };
+    let read = tokio::time::timeout(PATIENCE, read).await;
+    assert!(read.is_ok(), "only {seen:?}");
+    seen
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn owner_follows_all_of_its_reservations_and_no_other() {
+    let place = Place::closed().await;
+    place.ready().await;
+    let owner = token(&place, "owner", Role::Owner, Some("a")).await;
+    let follow = async |token: &str, query: &str| {
+        place.send(Method::GET, &format!("/v1/changes{query}"), Some(token), "").await
+    };
+    let mut own = follow(&owner, "").await;
+    assert_eq!(
+        (own.status().as_u16(), &own.headers()["content-type"]),
+        (200, &"text/event-stream".parse().expect("a value"))
+    );
+    let mut buffer = String::new();
+    let current = |kind: &str, _: &Value| kind == "current";
+    let first = events_until(&mut own, &mut buffer, current).await;
+    assert_eq!(first.len(), 2, "its only reservation, and the mark: {first:?}");
+    let (_, listed) =
+        answer(place.send(Method::GET, "/v1/reservations/a", Some(&owner), "").await).await;
+    assert_eq!(first[0], ("reservation".to_owned(), listed));
+
+    // A whole-region token follows every owner, or one.
+    let (mut all, mut rest) = (follow(READER, "").await, String::new());
+    let names: Vec<Value> = events_until(&mut all, &mut rest, current)
+        .await
+        .into_iter()
+        .map(|(_, data)| data["reservation"].clone())
+        .collect();
+    assert!(names.contains(&json!("a")) && names.contains(&json!("b/ü")), "{names:?}");
+    let (mut one, mut rest) = (follow(READER, "?owner=b%2F%C3%BC").await, String::new());
+    assert_eq!(events_until(&mut one, &mut rest, current).await[0].1["reservation"], "b/ü");
+    assert_eq!(follow(&owner, "?owner=b%2F%C3%BC").await.status(), 403);
+    assert_eq!(place.send(Method::GET, "/v1/changes", None, "").await.status(), 401);
+
+    // What becomes of others is not said; what becomes of its own is, and another reservation of its own, too.
+    place.publish(23, Some("b/ü")).await;
+    place.publish(22, Some("a")).await;
+    let arriving =
+        |kind: &str, data: &Value| kind == "reservation" && data["arriving"]["servers"] == 1;
+    let seen = events_until(&mut own, &mut buffer, arriving).await;
+    assert!(seen.iter().all(|(_, data)| data["reservation"] == "a"), "{seen:?}");
+    place
+        .execute(
+            "WITH p AS (INSERT INTO promises (reservation, version, kind, owner, capacity_micro, \
+                    msb_buffer, priority) \
+                VALUES ('more', 1, 'guaranteed', 'a', 0, false, 5) RETURNING promise_id) \
+            INSERT INTO reservations (reservation, kind, promise_id, made) \
+                SELECT 'more', 'guaranteed', promise_id, false FROM p",
+        )
+        .await;
+    place.publish(21, Some("a")).await;
+    let more = |kind: &str, data: &Value| kind == "reservation" && data["reservation"] == "more";
+    events_until(&mut own, &mut buffer, more).await;
+    place.execute("DELETE FROM reservations WHERE reservation = 'more'").await;
+    place.publish(20, Some("a")).await;
+    let gone = |kind: &str, data: &Value| kind == "gone" && data["reservation"] == "more";
+    events_until(&mut own, &mut buffer, gone).await;
 }

@@ -182,3 +182,58 @@ async fn maintenance_shows_progress_of_its_recall() {
     let recall = &seen().await["recall"];
     assert_eq!((&recall["returned"], &recall["refused"]), (&1.into(), &1.into()));
 }
+
+/// One unbuffered reservation has exactly what it was promised, so its promise blocks all work on its servers.
+#[tokio::test]
+async fn blocked_maintenance_names_a_way_out() {
+    let mut parts = testkit::rows::two_reservations(["a", "b/ü"], 4.5, 1.25);
+    for row in &mut parts.reservations {
+        (row.msb_buffer, row.capacity_rru) = (false, 10.0);
+    }
+    let authority = Authority::new(tokens(), false).expect("tokens");
+    let settings = PortalSettings { authority, ..PortalSettings::default() };
+    let place = Place::of(Some(&snapshot(&parts)), settings).await;
+    // The servers of the rack of the first server of `a`.
+    let held = parts.servers.iter().find(|row| row.current_reservation.as_deref() == Some("a"));
+    let rack = &held.expect("a server").rack;
+    let work = |accepted: Value| {
+        json!({ "scope": "rack", "scope_id": rack, "length_seconds": 3_600, "why": "new fans", "share": 1.0,
+            "accept_short": accepted })
+    };
+    let (status, refused) = post(&place, "/ops/v1/maintenance", &work(Value::Null)).await;
+    assert_eq!((status.as_u16(), &refused["code"]), (409, &json!("guarantee")), "{refused}");
+    let blocked_by = refused["blocked_by"].as_array().expect("a list").clone();
+    assert!(!blocked_by.is_empty(), "{refused}");
+    let said = refused["detail"].as_str().expect("text");
+    for way in ["ras request resize", "--allowed-datacenter", "--accept-short", "--accept-why"] {
+        assert!(said.contains(way), "{way}: {said}");
+    }
+    for name in &blocked_by {
+        assert!(said.contains(&format!("{:?}", name.as_str().expect("a name"))), "{said}");
+    }
+    // An operator accepts it with a reason, or not at all.
+    for (accepted, field) in [
+        (json!({ "reservations": blocked_by, "why": " " }), "#/accept_short/why"),
+        (json!({ "reservations": [], "why": "agreed" }), "#/accept_short/reservations"),
+    ] {
+        let (status, problem) = post(&place, "/ops/v1/maintenance", &work(accepted)).await;
+        assert_eq!((status.as_u16(), &problem["pointer"]), (400, &json!(field)), "{problem}");
+    }
+    let others = json!({ "reservations": ["unrelated"], "why": "agreed" });
+    let (status, _) = post(&place, "/ops/v1/maintenance", &work(others)).await;
+    assert_eq!(status, 409, "accepted for another one");
+    let accepted = json!({ "reservations": blocked_by, "why": "its owner agreed" });
+    let (status, planned) = post(&place, "/ops/v1/maintenance", &work(accepted.clone())).await;
+    assert_eq!(
+        (status.as_u16(), &planned["windows"][0]["accept_short"]),
+        (201, &accepted),
+        "{planned}"
+    );
+    let (_, trail) = place.get("/ops/v1/trail?action=maintenance_planned").await;
+    let entry = &trail["entries"][0];
+    assert_eq!((&entry["actor"], &entry["detail"]["accept_short"]), (&json!("root"), &accepted));
+    // It is checked again when its work begins, with what was accepted.
+    begin(&place).await;
+    let (_, windows) = place.get("/ops/v1/maintenance").await;
+    assert_eq!(windows["windows"][0]["state"], "active", "{windows}");
+}

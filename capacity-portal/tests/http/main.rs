@@ -16,6 +16,7 @@ mod lists;
 mod maintenance;
 mod maintenance_pages;
 mod metrics;
+mod names;
 mod openapi;
 mod operators;
 mod page_contents;

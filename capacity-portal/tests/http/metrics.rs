@@ -1,8 +1,10 @@
 //! What monitoring reads, after things have gone wrong.
 
-use crate::place::Place;
+use crate::place::{Place, READER, tokens};
 use crate::requests::{place, two};
-use broker::{MoveReason, MoverInstance, Wanted};
+use crate::who_may::token;
+use broker::{MoveReason, MoverInstance, Role, Wanted};
+use capacity_portal::{Authority, PortalSettings};
 use reqwest::Method;
 use serde_json::json;
 use std::time::Duration;
@@ -48,4 +50,30 @@ async fn metrics_count_refusals_and_failed_moves() {
     ] {
         assert_eq!(number(&place, &failed(origin, reason)).await, Some(count), "{origin} {reason}");
     }
+}
+
+#[tokio::test]
+async fn metrics_of_reservations_need_a_token_where_reading_does() {
+    const SERIES: &str = "ras_reservation_held_rru{reservation=";
+    let shown = async |place: &Place, token: Option<&str>| {
+        place.ready().await;
+        let sent = place.send(Method::GET, "/metrics", token, "").await;
+        assert_eq!(sent.status(), 200);
+        let text = sent.text().await.expect("text");
+        assert!(text.contains("ras_promises{") && text.contains("ras_postgres_up 1"), "{text}");
+        let rows = text.lines().filter_map(|line| line.strip_prefix(SERIES));
+        rows.map(|row| row.split('"').nth(1).expect("a name").to_owned()).collect::<Vec<_>>()
+    };
+    let closed = Place::closed().await;
+    assert!(shown(&closed, None).await.is_empty());
+    assert_eq!(shown(&closed, Some(READER)).await, ["a", "b/ü"]);
+    let owner = token(&closed, "viewer of a", Role::Viewer, Some("a")).await;
+    assert_eq!(shown(&closed, Some(&owner)).await, ["a"]);
+    let wrong = closed.send(Method::GET, "/metrics", Some("not a token at all"), "").await;
+    assert_eq!(wrong.status(), 401);
+
+    let authority = Authority::new(tokens(), true).expect("tokens");
+    let settings = PortalSettings { authority, open_metrics: true, ..PortalSettings::default() };
+    assert_eq!(shown(&Place::set(settings).await, None).await, ["a", "b/ü"], "as the settings say");
+    assert_eq!(shown(&Place::new().await, None).await, ["a", "b/ü"], "everything is open");
 }

@@ -141,7 +141,10 @@ async fn pages_show_arriving_servers_of_a_grant() {
     place.publish(17, Some("a")).await;
     until(&place, "/reservations", |text| text.contains("state warn\">arriving<")).await;
     let (_, text) = page(&place, "/reservations", None).await;
-    assert!(!text.contains(">short<") && !text.contains(">at risk<"), "{text}");
+    assert!(
+        !text.contains("state bad\">short<") && !text.contains("state warn\">at risk<"),
+        "{text}"
+    );
     let (_, text) = page(&place, "/", None).await;
     assert!(
         text.contains("are assigned and arriving") && text.contains("; 1 server arriving"),

@@ -114,6 +114,16 @@ impl Place {
         Place::serve(broker, settings, Postgres::Shared(Box::new(database))).await
     }
 
+    /// A place whose store was changed by SQL before the portal began.
+    pub async fn after(sql: &str) -> Place {
+        let database = Database::with(&region()).await;
+        database.execute(sql).await;
+        let broker = database.broker.clone();
+        let authority = Authority::new(tokens(), false).expect("three tokens");
+        let settings = PortalSettings { authority, ..PortalSettings::default() };
+        Place::serve(broker, settings, Postgres::Shared(Box::new(database))).await
+    }
+
     /// A region in a Postgres of its own, which the test may stop.
     pub async fn alone() -> Place {
         let server = Server::start().await;
@@ -139,6 +149,14 @@ impl Place {
         match &self.postgres {
             Postgres::Shared(database) => (database.socket(), database.name().to_owned()),
             Postgres::Own(server) => (server.socket(), "region".to_owned()),
+        }
+    }
+
+    /// Executes SQL in its database.
+    pub async fn execute(&self, sql: &str) {
+        match &self.postgres {
+            Postgres::Shared(database) => database.execute(sql).await,
+            Postgres::Own(_) => panic!("for databases that tests share"),
         }
     }
 

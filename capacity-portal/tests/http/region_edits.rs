@@ -488,7 +488,7 @@ async fn hardware_type_rename_updates_references() {
         hardware_type: Some("type".into()),
         limit: fleet::Rru::units(9),
     };
-    place.broker.set_quota("ann", "a", &[limit]).await.expect("set");
+    place.broker.set_quota("ann", "a", &[limit], None).await.expect("set");
     ask(&place, Method::POST, types, &json!({ "hardware_types": ["other"] })).await;
     // A request that is decided later says what servers are worth to it.
     let later = place.broker.clock().await.expect("asked") + chrono::TimeDelta::days(1);

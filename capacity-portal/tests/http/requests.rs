@@ -473,6 +473,17 @@ async fn quota_refusal_differs_and_policy_grants_a_part() {
     assert_eq!((status.as_u16(), &quota["limits"][0]["promised"]), (200, &json!(4.5)), "{quota}");
     let refused = place.ended(place.make(&two()).await).await;
     let result = &refused["result"];
+    // A validation knows quotas, and answers what the decision answers.
+    for (path, body) in [
+        ("/v1/reservations?dry_run=validate", two()),
+        ("/v1/plans?dry_run=validate", json!({ "changes": [two()] })),
+    ] {
+        let (status, problem) = place.ask((Method::POST, path), OWNER_A, &[], &body).await;
+        assert_eq!(status, 409, "{path}: {problem}");
+        for (member, said) in result.as_object().expect("an object") {
+            assert_eq!((member, &problem[member]), (member, said), "{path}");
+        }
+    }
     assert_eq!(
         (&result["code"], &result["reasons"]),
         (&json!("quota_exceeded"), &json!(["quota_exceeded"]))
@@ -489,7 +500,17 @@ async fn quota_refusal_differs_and_policy_grants_a_part() {
     assert_eq!((status.as_u16(), &problem["code"]), (409, &json!("quota_exceeded")));
     assert_eq!((&problem["left_rru"], &problem["limits"]), (&json!(2.0), &json!([])));
     assert_eq!(problem["alternatives"][0]["request"]["capacity_rru"], 2.0);
-    assert_eq!(set("a", ADMIN, Value::Null).await.0, 200);
+    let at = "/ops/v1/quotas/a";
+    let (status, problem) = place.ask((Method::PUT, at), ADMIN, &[], &json!({})).await;
+    assert_eq!((status.as_u16(), &problem["errors"][0]["pointer"]), (422, &json!("#/limits")));
+    let said = problem["errors"][0]["detail"].as_str().expect("text");
+    assert!(said.contains("send a list of limits") && said.contains("DELETE"), "{said}");
+    let remove = async || place.ask((Method::DELETE, at), ADMIN, &[], &Value::Null).await;
+    assert_eq!(remove().await, (StatusCode::OK, json!({ "removed": "a" })));
+    let (status, problem) = remove().await;
+    assert_eq!((status.as_u16(), &problem["code"]), (404, &json!("unknown_quota")));
+    let dry = (Method::POST, "/v1/reservations?dry_run=validate");
+    assert_eq!(place.ask(dry, OWNER_A, &[], &two()).await.0, 200, "no quota any more");
 
     let mut much = two();
     much["capacity_rru"] = json!(20);
@@ -550,6 +571,11 @@ async fn drafts_and_later_starts_wait_and_can_be_withdrawn() {
     assert!(page.contains(notice.as_str().expect("text")), "{page}");
     let (_, others) = crate::pages::page(&place, "/reservations", Some(OWNER_B)).await;
     assert!(!others.contains("no capacity is reserved"), "of another owner: {others}");
+    // Nothing is set aside for it: all free servers can be promised to another.
+    let mut rest = two();
+    (rest["reservation"], rest["capacity_rru"]) = ("rest".into(), 7.5.into());
+    assert_eq!(place.ended(place.make(&rest).await).await["state"], "done");
+    assert_eq!(place.look(&format!("/v1/requests/{request}")).await["state"], "submitted");
     // A plan cannot have a later start.
     let changes = json!({ "changes": [later] });
     let (status, problem) = place.ask((Method::POST, "/v1/plans"), OWNER_A, &[], &changes).await;
@@ -572,4 +598,116 @@ async fn drafts_and_later_starts_wait_and_can_be_withdrawn() {
     let new = place.look("/v1/reservations/new").await;
     assert_eq!((&new["labels"]["team"], &new["promise_version"]), (&json!("blue"), &json!(1)));
     assert_eq!(new["churn_contract"]["quiet"], json!(["22:00-06:00"]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn owners_request_the_priorities_that_their_quota_allows() {
+    let place = place().await;
+    let done = place.ended(place.make(&two()).await).await;
+    assert_eq!(done["state"], "done", "{done}");
+    assert_eq!(place.look("/v1/reservations/new").await["priority"], 5, "not the most important");
+
+    let any = [("If-Match", "*")];
+    let change = "/v1/reservations/new?dry_run=validate";
+    let set = async |token, priority: i32| {
+        place.ask((Method::PATCH, change), token, &any, &json!({ "priority": priority })).await
+    };
+    let refused = async |most: i32| {
+        let (status, problem) = set(OWNER_A, most - 1).await;
+        assert_eq!(
+            (status.as_u16(), &problem["errors"][0]["pointer"]),
+            (422, &json!("#/priority"))
+        );
+        let said = problem["errors"][0]["detail"].as_str().expect("text");
+        assert!(
+            said.contains(&format!("may request {most}")) && said.contains("max_priority"),
+            "{said}"
+        );
+        assert_eq!(set(OWNER_A, most).await.0, 200);
+    };
+    refused(5).await;
+    assert_eq!(set(ADMIN, 0).await.0, 200, "operators set any");
+    let mut first = two();
+    (first["reservation"], first["priority"]) = ("other".into(), 0.into());
+    let plan = json!({ "changes": [first] });
+    let (status, problem) = place.ask((Method::POST, "/v1/plans"), OWNER_A, &[], &plan).await;
+    assert_eq!(
+        (status.as_u16(), &problem["errors"][0]["pointer"]),
+        (422, &json!("#/changes/0/priority"))
+    );
+
+    let quota = |body: Value| {
+        let place = &place;
+        async move { place.ask((Method::PUT, "/ops/v1/quotas/a"), ADMIN, &[], &body).await }
+    };
+    let (status, problem) = quota(json!({ "limits": [], "max_priority": -1 })).await;
+    assert_eq!(
+        (status.as_u16(), &problem["errors"][0]["pointer"]),
+        (422, &json!("#/max_priority"))
+    );
+    let (status, set_to) = quota(json!({ "limits": [], "max_priority": 2 })).await;
+    assert_eq!((status.as_u16(), &set_to["max_priority"]), (200, &json!(2)));
+    refused(2).await;
+    let to_two = place.change("new", "*", &json!({ "priority": 2 })).await;
+    assert_eq!(place.ended(to_two).await["state"], "done");
+
+    // A reservation keeps the priority that it has; a new one gets at most what its owner may request.
+    assert_eq!(quota(json!({ "limits": [], "max_priority": 7 })).await.0, 200);
+    assert_eq!(set(OWNER_A, 2).await.0, 200);
+    assert_eq!(set(OWNER_A, 3).await.0, 422);
+    let mut second = two();
+    second["reservation"] = "second".into();
+    assert_eq!(place.ended(place.make(&second).await).await["state"], "done");
+    assert_eq!(place.look("/v1/reservations/second").await["priority"], 7);
+    let trail =
+        place.ask((Method::GET, "/ops/v1/trail?action=quota_set"), ADMIN, &[], &Value::Null);
+    let (_, trail) = trail.await;
+    assert_eq!(trail["entries"][0]["detail"]["max_priority"], 7, "{trail}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn history_has_plans_grants_and_emergencies_with_their_actors() {
+    let place = place().await;
+    assert_eq!(place.ended(place.make(&two()).await).await["state"], "done");
+    let mut more = two();
+    more["reservation"] = "more".into();
+    let changes = json!({ "changes": [{ "reservation": "new", "capacity_rru": 3.75 }, more] });
+    let plan = place.ask((Method::POST, "/v1/plans"), ADMIN, &[], &changes).await.1;
+    let apply = format!("/v1/plans/{}/apply", plan["plan"].as_str().expect("an id"));
+    let none = &Value::Null;
+    assert_eq!(place.ask((Method::POST, &apply), ADMIN, &[], none).await.0, 202, "{plan}");
+    let emergency =
+        json!({ "reservation": "new", "rru": 1.25, "why": "site outage", "max_servers": 9 });
+    let asked = place.ask((Method::POST, "/ops/v1/emergencies"), ADMIN, &[], &emergency).await;
+    assert_eq!(asked.0, 202, "{}", asked.1);
+
+    let history = place.look("/v1/reservations/new/history").await;
+    let entries = history["entries"].as_array().expect("a list");
+    let of = |entry: &Value| {
+        let text = |member: &str| entry[member].as_str().expect("text").to_owned();
+        (text("action"), text("actor"))
+    };
+    let wanted = [
+        ("emergency_asked", "admin"),
+        ("plan_applied", "admin"),
+        ("plan_applied", "owner-a"),
+        ("request_submitted", "owner-a"),
+    ];
+    let wanted: Vec<_> = wanted.map(|(action, actor)| (action.to_owned(), actor.to_owned())).into();
+    assert_eq!(entries.iter().map(of).collect::<Vec<_>>(), wanted, "{history}");
+    let numbers: Vec<_> = entries.iter().map(|entry| entry["seq"].as_i64()).collect();
+    assert!(numbers.is_sorted_by(|a, b| a > b), "newest first: {numbers:?}");
+    // Of a plan for several reservations, only its part.
+    let promised =
+        json!({ "promises": [{ "reservation": "new", "before_rru": 2.5, "rru": 3.75 }] });
+    assert_eq!(entries[1]["detail"], promised);
+    let (_, page) = crate::pages::page(&place, "/reservations/new", Some(OWNER_A)).await;
+    for said in ["emergency asked", "plan applied", "request submitted", "owner-a", "admin"] {
+        assert!(page.contains(said), "{said}: {page}");
+    }
+    // Page by page.
+    let first = place.look("/v1/reservations/new/history?limit=3").await;
+    let next = first["next_page_token"].as_str().expect("more");
+    let rest = place.look(&format!("/v1/reservations/new/history?limit=3&page_token={next}")).await;
+    assert_eq!(of(&rest["entries"][0]).0, "request_submitted");
 }

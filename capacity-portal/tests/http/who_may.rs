@@ -30,6 +30,7 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("get", "/status", Anyone),
     ("get", "/metrics", Anyone),
     ("get", "/v1/whoami", Has(Role::Viewer)),
+    ("get", "/v1/changes", Reads),
     ("get", "/v1/reservations", Reads),
     ("post", "/v1/reservations", Has(Role::Owner)),
     ("get", "/v1/reservations/{name}", Reads),
@@ -51,6 +52,7 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("post", "/ops/v1/drills", Has(Role::Operator)),
     ("get", "/ops/v1/quotas", Reads),
     ("put", "/ops/v1/quotas/{owner}", Has(Role::Admin)),
+    ("delete", "/ops/v1/quotas/{owner}", Has(Role::Admin)),
     ("get", "/ops/v1/rru-profiles", Reads),
     ("get", "/ops/v1/rru-profiles/{name}", Reads),
     ("put", "/ops/v1/rru-profiles/{name}", Has(Role::Operator)),
@@ -125,7 +127,7 @@ const ROUTES: &[(&str, &str, Who)] = &[
 fn query(path: &str) -> &'static str {
     match path {
         "/ops/v1/emergencies/preview" => "?reservation=a&rru=1",
-        _ if path.ends_with("/changes") => "?from=1",
+        _ if path.ends_with("}/changes") => "?from=1",
         _ => "",
     }
 }
@@ -207,8 +209,8 @@ async fn every_route_accepts_exactly_its_roles() {
 #[tokio::test]
 async fn other_owners_objects_are_reported_as_missing() {
     let place = Place::new().await;
-    let owner = token(&place, "a's", Role::Owner, Some("a")).await;
-    let viewer = token(&place, "a's viewer", Role::Viewer, Some("a")).await;
+    let owner = token(&place, "owner of a", Role::Owner, Some("a")).await;
+    let viewer = token(&place, "viewer of a", Role::Viewer, Some("a")).await;
     for (method, path, who) in ROUTES {
         let Some(rest) = path.strip_prefix("/v1/reservations/{name}") else { continue };
         let method: Method = method.to_uppercase().parse().expect("a method");

@@ -119,6 +119,8 @@ pub enum FieldRule {
     EmptyHere,
     #[error("has {chars} characters; a name has at most 128")]
     TooLong { chars: usize },
+    #[error("is not a name: {0}")]
+    Name(fleet::NameError),
     #[error("{value:?} is not a number")]
     NotNumber { value: String },
     #[error("{value} must be {expected}")]

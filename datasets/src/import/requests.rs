@@ -8,8 +8,8 @@ use super::sheet::{Column, Line, Sheet, Wrong};
 use super::summary::ImportSummary;
 use fleet::{
     AffinityRow, AllowedDatacenterRow, DatacenterName, HardwareTypeName, Name, OwnerName,
-    ReservationColumns, ReservationKind, ReservationName, ReservationRow, Rru, RruRow,
-    SHARED_BUFFER_PREFIX,
+    PRIORITY_DEFAULT, ReservationColumns, ReservationKind, ReservationName, ReservationRow, Rru,
+    RruRow, SHARED_BUFFER_PREFIX,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -242,7 +242,7 @@ impl TermColumns {
         let profile = self.host_profile.map_or(Ok(None), |column| line.optional_name(column));
         Terms {
             owner: owner.map(OwnerName::from),
-            priority: priority.unwrap_or(0),
+            priority: priority.unwrap_or(PRIORITY_DEFAULT),
             msb_alpha,
             rack_alpha,
             affinity_theta: wrong.take(theta).flatten(),

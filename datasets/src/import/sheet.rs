@@ -6,7 +6,7 @@ use super::error::{
 use super::parse_instant;
 use chrono::{DateTime, Utc};
 use csv::{ErrorKind, StringRecord};
-use fleet::NAME_CHARS_MAX;
+use fleet::{NAME_CHARS_MAX, NewName};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -225,7 +225,7 @@ impl<'a> Line<'a> {
         self.record.get(column.0).unwrap_or_default()
     }
 
-    /// A name of 1 to 128 characters.
+    /// A name by the rule of names ([`fleet::NAME_RULE`]).
     pub(super) fn name(&self, column: Column) -> Result<&'a str, FieldError> {
         let name = self.text(column);
         match name.chars().count() {
@@ -240,7 +240,10 @@ impl<'a> Line<'a> {
                     let position = at + 1;
                     Err(self.broken(column, FieldRule::Character { character, position }))
                 }
-                None => Ok(name),
+                None => match NewName::parse(name) {
+                    Ok(_) => Ok(name),
+                    Err(error) => Err(self.broken(column, FieldRule::Name(error))),
+                },
             },
         }
     }

@@ -138,6 +138,20 @@ pub fn most(servers: u64, share_micro: u32) -> u64 {
 /// # Errors
 /// The first limit that would be exceeded.
 pub fn check(view: &View, others: &[&Out], ours: &Out, share_micro: u32) -> Result<(), TooMuch> {
+    check_accepting(view, others, ours, share_micro, &BTreeSet::new())
+}
+
+/// [`check`], with reservations whose shortage an operator has accepted.
+///
+/// # Errors
+/// The first limit that would be exceeded.
+pub fn check_accepting(
+    view: &View,
+    others: &[&Out],
+    ours: &Out,
+    share_micro: u32,
+    accepted: &BTreeSet<ReservationName>,
+) -> Result<(), TooMuch> {
     // The set of servers that are out grows only where a window begins.
     let begin = others.iter().map(|other| other.from);
     let during = begin.filter(|from| ours.from < *from && *from < ours.until);
@@ -145,12 +159,18 @@ pub fn check(view: &View, others: &[&Out], ours: &Out, share_micro: u32) -> Resu
     for at in instants {
         let at_once = others.iter().filter(|other| other.from <= at && at < other.until);
         let out: Vec<&Out> = at_once.copied().chain([ours]).collect();
-        check_instant(view, &out, ours, share_micro)?;
+        check_instant(view, &out, ours, share_micro, accepted)?;
     }
     Ok(())
 }
 
-fn check_instant(view: &View, out: &[&Out], ours: &Out, share_micro: u32) -> Result<(), TooMuch> {
+fn check_instant(
+    view: &View,
+    out: &[&Out],
+    ours: &Out,
+    share_micro: u32,
+    accepted: &BTreeSet<ReservationName>,
+) -> Result<(), TooMuch> {
     let all: BTreeSet<i32> = out.iter().flat_map(|of| &of.servers).copied().collect();
     let sites = |servers: &BTreeSet<i32>| -> Vec<&Site> {
         servers.iter().filter_map(|id| view.sites.get(id)).collect()
@@ -174,7 +194,10 @@ fn check_instant(view: &View, out: &[&Out], ours: &Out, share_micro: u32) -> Res
             .map(|((holder, _), msb)| (holder, msb))
             .collect();
         for (reservation, msb) in touched {
-            let Some(promised) = view.reservations.get(reservation) else { continue };
+            let promised = view.reservations.get(reservation);
+            let Some(promised) = promised.filter(|_| !accepted.contains(reservation)) else {
+                continue;
+            };
             let taken = |servers: &BTreeSet<i32>| by_msb(view, servers, reservation, lens);
             let (gone, stays) = (taken(&all), taken(&stays));
             let none = BTreeMap::new();

@@ -1,9 +1,9 @@
 //! Admission of planned maintenance: the windows of a request, or the refusal and what would be accepted instead.
 
-use super::capacity::{self, Out, SHARE_MICRO, TooMuch, View, check};
+use super::capacity::{self, Out, SHARE_MICRO, TooMuch, View, check_accepting};
 use super::refusal::{Length, MaintenanceAlternative, MaintenanceRefusal};
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
-use fleet::{MsbName, Name, RECALL_WITHIN_MINUTES, RackName, Scope};
+use fleet::{MsbName, Name, RECALL_WITHIN_MINUTES, RackName, ReservationName, Scope};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -36,12 +36,28 @@ pub struct MaintenanceRequest {
     pub recall_minutes: Option<u32>,
     /// The reason, for people.
     pub why: String,
+    /// Reservations that may fall below their promise meanwhile.
+    pub accept_short: Option<AcceptedShort>,
+}
+
+/// What an operator accepts for the sake of maintenance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcceptedShort {
+    /// The reservations.
+    pub reservations: BTreeSet<ReservationName>,
+    /// Why, for people.
+    pub why: String,
 }
 
 impl MaintenanceRequest {
     /// The share of the MSB that may be under maintenance at once, in millionths.
     pub fn share(&self) -> u32 {
         self.share_micro.unwrap_or(SHARE_MICRO).clamp(1, 1_000_000)
+    }
+
+    /// The reservations that may fall below their promise.
+    pub fn accepted(&self) -> BTreeSet<ReservationName> {
+        self.accept_short.as_ref().map(|of| of.reservations.clone()).unwrap_or_default()
     }
 
     /// Rejects requests that no region can grant.
@@ -127,7 +143,28 @@ pub fn plan(
         Ok(batches) => Ok(MaintenancePlan { msb: msb.clone(), batches }),
         Err(limit) => {
             let instead = alternatives(view, request, starts_at, now);
-            Err(MaintenanceRefusal::of(limit, instead))
+            let blocking = blocking(view, request, starts_at);
+            Err(MaintenanceRefusal::of(limit, instead).blocked_by(blocking))
+        }
+    }
+}
+
+/// Every reservation whose promise stands in the way; empty: something else does as well.
+fn blocking(
+    view: &Planning,
+    request: &MaintenanceRequest,
+    starts_at: DateTime<Utc>,
+) -> Vec<ReservationName> {
+    let already = request.accepted();
+    let mut accepted = already.clone();
+    loop {
+        let reservations = accepted.clone();
+        let accept_short = Some(AcceptedShort { reservations, why: String::new() });
+        match view.accept(&MaintenanceRequest { accept_short, ..request.clone() }, starts_at, None)
+        {
+            Ok(_) => return accepted.difference(&already).cloned().collect(),
+            Err(TooMuch::Guarantee { left, .. }) if accepted.insert(left.reservation.clone()) => {}
+            Err(_) => return Vec::new(),
         }
     }
 }
@@ -162,7 +199,7 @@ impl Planning<'_> {
             if let Some(servers) = servers {
                 batch.out.servers = batch.out.servers.iter().copied().take(servers).collect();
             }
-            check(self.view, &others, &batch.out, request.share())?;
+            check_accepting(self.view, &others, &batch.out, request.share(), &request.accepted())?;
         }
         Ok(batches)
     }

@@ -2,7 +2,7 @@
 
 use super::capacity::{Left, TooMuch};
 use chrono::{DateTime, Utc};
-use fleet::{MsbName, Name, Scope};
+use fleet::{MsbName, Name, ReservationName, Scope};
 use std::time::Duration;
 
 /// The reason why maintenance is refused.
@@ -20,11 +20,13 @@ pub enum MaintenanceRefusal {
         or_with(instead)
     )]
     Share { msb: MsbName, out: u64, servers: u64, most: u64, instead: Vec<MaintenanceAlternative> },
-    #[error("{}{}", short(left, msb), or_with(instead))]
+    #[error("{}{}{}", short(left, msb), or_with(instead), ways_out(blocking))]
     Guarantee {
         left: Left,
         /// The MSB of the servers that would be out.
         msb: MsbName,
+        /// Every reservation that stands in the way, if nothing else does.
+        blocking: Vec<ReservationName>,
         instead: Vec<MaintenanceAlternative>,
     },
     #[error("MSB {msb:?} is lost; no maintenance begins until it is back")]
@@ -39,12 +41,21 @@ impl MaintenanceRefusal {
                 MaintenanceRefusal::Share { msb, out, servers, most, instead }
             }
             TooMuch::Guarantee { left, msb } => {
-                MaintenanceRefusal::Guarantee { left, msb, instead }
+                MaintenanceRefusal::Guarantee { left, msb, blocking: Vec::new(), instead }
             }
         }
     }
 
-    /// The refusal without alternatives.
+    /// With the reservations that stand in the way.
+    #[must_use]
+    pub fn blocked_by(mut self, reservations: Vec<ReservationName>) -> MaintenanceRefusal {
+        if let MaintenanceRefusal::Guarantee { blocking, .. } = &mut self {
+            *blocking = reservations;
+        }
+        self
+    }
+
+    /// The refusal without alternatives and ways out.
     #[must_use]
     pub fn without_instead(mut self) -> MaintenanceRefusal {
         if let MaintenanceRefusal::Share { instead, .. }
@@ -52,7 +63,7 @@ impl MaintenanceRefusal {
         {
             instead.clear();
         }
-        self
+        self.blocked_by(Vec::new())
     }
 
     /// Every [`MaintenanceRefusal::code`].
@@ -85,6 +96,19 @@ fn short(left: &Left, msb: &MsbName) -> String {
              of MSB {msb:?} are out"
         ),
     }
+}
+
+/// How work can be done although reservations stand in the way.
+fn ways_out(blocking: &[ReservationName]) -> String {
+    let Some(first) = blocking.first() else { return String::new() };
+    let names: Vec<String> = blocking.iter().map(|name| format!("{name:?}")).collect();
+    let (verb, them) = if names.len() == 1 { ("stands", "it") } else { ("stand", "them") };
+    format!(
+        ". In the way {verb} {}. Move {them} first: `ras request resize {first} --allowed-datacenter \
+         DATACENTER` names where else {first:?} may be. Or accept that {them} may be short meanwhile: \
+         accept_short, with a reason (`--accept-short {first} --accept-why REASON`)",
+        names.join(", ")
+    )
 }
 
 fn or_with(instead: &[MaintenanceAlternative]) -> String {

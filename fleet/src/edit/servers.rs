@@ -114,13 +114,15 @@ impl Places {
         datacenter: Option<&DatacenterName>,
     ) -> Option<(MsbName, DatacenterName)> {
         let before = wrong.len();
-        check_name(wrong, &field("rack"), rack);
-        for (name, value) in
-            [("msb", msb.map(AsRef::as_ref)), ("datacenter", datacenter.map(AsRef::as_ref))]
-        {
-            if let Some(value) = value {
-                check_name(wrong, &field(name), value);
-            }
+        if !self.msb_of_rack.contains_key(rack) {
+            check_name(wrong, &field("rack"), rack);
+        }
+        if let Some(msb) = msb.filter(|msb| !self.datacenter_of_msb.contains_key(*msb)) {
+            check_name(wrong, &field("msb"), msb);
+        }
+        let known = |of: &DatacenterName| self.datacenter_of_msb.values().any(|known| known == of);
+        if let Some(datacenter) = datacenter.filter(|of| !known(of)) {
+            check_name(wrong, &field("datacenter"), datacenter);
         }
         let msb = match (msb, self.msb_of_rack.get(rack)) {
             (Some(said), Some(known)) if said != known => {

@@ -331,9 +331,9 @@ async fn emergency_is_granted_at_once_and_raises_the_promise() {
     broker.end_emergency("ann", few.id).await.expect("ended");
     let servers =
         [broker::QuotaAsked { profile: None, hardware_type: None, limit: Rru::units(57) }];
-    broker.set_quota("ann", "web", &servers).await.expect("set");
+    broker.set_quota("ann", "web", &servers, None).await.expect("set");
     assert_eq!(limited(24, 100).await.refusal, Some(EmergencyRefusal::OverQuota));
-    broker.set_quota("ann", "web", &[]).await.expect("set");
+    broker.set_quota("ann", "web", &[], None).await.expect("set");
     // More than there is: the remaining free servers, then the shared buffers.
     let more = ask("web", 1_000).await;
     until(mover.run(), async || answer(more).await.state != EmergencyState::Asked).await;

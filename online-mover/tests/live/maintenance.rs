@@ -42,6 +42,7 @@ async fn place() -> Place {
 /// Maintenance of half an MSB of eight servers: `s00` is a's and in use, `s06` a's, `s12` b's, `s18` free.
 fn rack(length: u64, drain: u64) -> MaintenanceRequest {
     MaintenanceRequest {
+        accept_short: None,
         scope: Scope::Rack,
         name: "rack0".into(),
         starts_at: None,

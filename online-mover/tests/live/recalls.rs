@@ -48,6 +48,7 @@ fn region(capacity: f64) -> RegionSnapshot {
 
 async fn plan(place: &Place, rack: &str, recall_minutes: Option<u32>) -> WindowId {
     let request = MaintenanceRequest {
+        accept_short: None,
         scope: Scope::Rack,
         name: rack.into(),
         starts_at: None,

@@ -37,7 +37,8 @@ pub struct ExplainResult {
 
 const APPLY_EXAMPLES: &str = "\
 Requests are planned together; their effect is shown and applied after confirmation. Files of
-requests can be kept in a git repository: requests already granted change nothing. A plan that is
+requests can be kept in a git repository: a reservation that is as its file says is `unchanged`, and
+nothing is planned or written for it. A plan that is
 out of date is refused (exit code 3), and an updated plan is shown.
 
 Examples:

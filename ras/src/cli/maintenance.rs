@@ -85,6 +85,12 @@ pub struct PlanMaintenance {
     /// Reason, recorded in the audit trail
     #[arg(long, value_name = "TEXT")]
     pub why: String,
+    /// Accept that this reservation falls below its promise meanwhile; may be repeated
+    #[arg(long, value_name = "RESERVATION", requires = "accept_why")]
+    pub accept_short: Vec<String>,
+    /// Why that is accepted, recorded in the audit trail
+    #[arg(long, value_name = "TEXT", requires = "accept_short")]
+    pub accept_why: Option<String>,
     /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,

@@ -14,7 +14,7 @@ FILE has one request as YAML or JSON. Members left out keep their value:
   capacity_rru: 1200
   rru: {C1: 1.0, C2: 1.6}     # RRU of one server of each eligible hardware type
   msb_buffer: true            # survives the loss of any one MSB
-  priority: 0
+  priority: 5                 # 0 is the most important
   affinity: {dc1: 0.6, dc2: 0.4}    # shares of the capacity, without the buffer
   allowed_datacenters: [dc1, dc2]   # for the buffer, too; []: all
   replicas: 3                 # with replicas_per_msb: 1, at most a third of it is in one MSB

@@ -166,7 +166,7 @@ pub struct SetElastic {
     #[arg(long)]
     pub share: Option<f64>,
     /// Priority: 0 is the most important
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = fleet::PRIORITY_DEFAULT)]
     pub priority: i32,
     /// OS configuration of its servers
     #[arg(long, value_name = "NAME")]
@@ -185,7 +185,8 @@ limits replaces the former ones.
 
 Examples:
   ras region quota set shop --rru web=2000 --servers 1500 --servers-of GPU=40
-  ras region quota set shop --none
+  ras region quota set shop --servers 1500 --max-priority 2
+  ras region quota remove shop
   ras region quota list")]
 pub struct Quota {
     /// The action.
@@ -204,12 +205,20 @@ pub enum QuotaAction {
     },
     /// Set the limits of an owner
     Set(SetQuota),
+    /// Remove the quota of an owner: nothing bounds its promises then
+    Remove {
+        /// The owner
+        owner: String,
+        /// The server to ask.
+        #[command(flatten)]
+        server: ServerOptions,
+    },
 }
 
 /// `ras region quota set`
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("limits").required(true).multiple(true)
-    .args(["rru", "servers", "servers_of", "none"]))]
+    .args(["rru", "servers", "servers_of", "max_priority", "none"]))]
 pub struct SetQuota {
     /// The owner
     pub owner: String,
@@ -222,6 +231,9 @@ pub struct SetQuota {
     /// Maximum number of servers of a hardware type; may be repeated
     #[arg(long, value_name = "TYPE=COUNT", value_parser = value)]
     pub servers_of: Vec<(String, f64)>,
+    /// The most important priority that the owner may request; 0 is the most important [default: 5]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(0..))]
+    pub max_priority: Option<i32>,
     /// No limit
     #[arg(long, conflicts_with_all = ["rru", "servers", "servers_of"])]
     pub none: bool,

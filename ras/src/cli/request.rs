@@ -185,7 +185,7 @@ pub struct ChangeOptions {
     /// Do not guarantee capacity when an MSB is lost
     #[arg(long)]
     pub no_buffer: bool,
-    /// Priority: 0 is the most important
+    /// Priority: 0 is the most important; 5 for a new reservation
     #[arg(long, value_name = "NUMBER")]
     pub priority: Option<i32>,
     /// OS configuration of its servers, or `any`

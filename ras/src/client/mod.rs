@@ -163,10 +163,14 @@ impl Ask {
     }
 }
 
-/// A path of percent-encoded segments.
+/// A path of percent-encoded segments; `.` and `..`, which URLs resolve, are encoded twice.
 pub fn path(words: &[&str]) -> String {
     let mut url = url::Url::parse("http://server").expect("a URL");
-    url.path_segments_mut().expect("it has a path").extend(words);
+    let segment = |word: &&str| match *word {
+        "." | ".." => word.replace('.', "%2E"),
+        word => word.to_owned(),
+    };
+    url.path_segments_mut().expect("it has a path").extend(words.iter().map(segment));
     url.path().to_owned()
 }
 
@@ -410,6 +414,7 @@ mod tests {
     #[test]
     fn names_are_escaped_in_paths() {
         assert_eq!(path(&["v1", "reservations", "b/ü x?"]), "/v1/reservations/b%2F%C3%BC%20x%3F");
+        assert_eq!(path(&["v1", "reservations", ".."]), "/v1/reservations/%252E%252E");
         let pairs = [("label", "team=a b".to_owned()), ("limit", "3".to_owned())];
         assert_eq!(query("/v1/reservations", &pairs), "/v1/reservations?label=team%3Da+b&limit=3");
         assert_eq!(query("/v1/plans", &[]), "/v1/plans");

@@ -101,6 +101,7 @@ fn in_force(file: Option<&Path>) -> Result<Vec<Setting>> {
         ReadAccess::Token => "token",
     };
     set("portal.read", json!(access));
+    set("portal.open_metrics", json!(read.portal.open_metrics));
     set("portal.tls_before", json!(read.portal.tls_before));
     set("portal.requests_per_second", json!(read.portal.requests_per_second));
     for (name, document) in [

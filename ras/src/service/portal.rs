@@ -24,6 +24,7 @@ pub fn portal_settings(config: Option<&Path>) -> Result<PortalSettings> {
         requests_per_second,
         tls,
         tls_before,
+        open_metrics: file.open_metrics,
         ..PortalSettings::default()
     };
     Ok(settings)

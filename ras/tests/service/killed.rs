@@ -258,6 +258,7 @@ fn recall_survives_repeated_kills() {
     let windows: Vec<WindowId> = (0..4)
         .map(|msb| {
             let request = MaintenanceRequest {
+                accept_short: None,
                 scope: Scope::Rack,
                 name: format!("m{msb}-r0").into(),
                 starts_at: None,

@@ -141,6 +141,24 @@ fn refused_request_has_reasons_and_alternatives() {
     let more = place.json("get reservation web")["promised_rru"].as_f64().expect("a number");
     assert!(more > 4.0, "{more}");
 
+    // The same files again change nothing, and say so.
+    let stand = || {
+        let (status, trail) = place.local("GET", "/ops/v1/trail?actor=shop&limit=1000");
+        let trail: Value = serde_json::from_str(&trail).expect("JSON");
+        assert_eq!(status, 200, "{trail}");
+        let asked = trail["entries"].as_array().expect("a list").len();
+        let web = place.json("get reservation web");
+        let solves = place.json("list solves --token-file root.token")["solves"].clone();
+        (asked, web["version"].clone(), web["promise_version"].clone(), solves)
+    };
+    let before = stand();
+    assert!(before.0 > 0 && before.1.is_string(), "{before:?}");
+    let again = place.ras("apply --request instead.json").code(0).stdout();
+    assert_eq!(again.trim(), "web: unchanged");
+    let again = place.json("apply --request instead.json --yes");
+    assert_eq!(again, serde_json::json!({ "unchanged": ["web"] }));
+    assert_eq!(stand(), before);
+
     // A plan that the region has moved on from.
     fs::write(place.path("less.yaml"), "reservation: web\ncapacity_rru: 6\n").expect("written");
     let plan = place.json("plan --request less.yaml");

@@ -140,6 +140,7 @@ impl Stored {
     pub(super) async fn maintain(&mut self, said: &mut Statement) -> Result<String, String> {
         let (scope, name) = named_scope(said)?;
         let request = MaintenanceRequest {
+            accept_short: None,
             scope,
             name: name.as_str().into(),
             starts_at: None,

@@ -5,8 +5,8 @@ use crate::http::list::{ListKind, ListQuery, ListRequest, WHOLE};
 use crate::http::query;
 use crate::http::{Problem, Site, body, in_time};
 use api_types::maintenance::{
-    MaintenanceAsked, MaintenanceCancelled, MaintenanceEnded, MaintenancePlan, MaintenanceRecall,
-    MaintenanceWindow, MaintenanceWindows,
+    AcceptShort, MaintenanceAsked, MaintenanceCancelled, MaintenanceEnded, MaintenancePlan,
+    MaintenanceRecall, MaintenanceWindow, MaintenanceWindows,
 };
 use axum::Json;
 use axum::body::Bytes;
@@ -14,12 +14,13 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use broker::{
-    MaintenanceAlternative, MaintenanceError, MaintenanceId, MaintenanceLength, MaintenancePreview,
-    MaintenanceRefusal, MaintenanceRequest, State as _, WindowId,
+    AcceptedShort, MaintenanceAlternative, MaintenanceError, MaintenanceId, MaintenanceLength,
+    MaintenancePreview, MaintenanceRefusal, MaintenanceRequest, State as _, WindowId,
 };
-use fleet::Scope;
+use fleet::{ReservationName, Scope};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use utoipa::IntoParams;
 
@@ -57,6 +58,10 @@ fn view(of: &broker::MaintenanceWindow) -> MaintenanceWindow {
         detail: of.detail.clone(),
         servers: of.servers,
         in_use: of.in_use,
+        accept_short: of.accept_short.as_ref().map(|of| AcceptShort {
+            reservations: of.reservations.iter().map(ToString::to_string).collect(),
+            why: of.why.clone(),
+        }),
         recall: of.recall.map(|of| MaintenanceRecall {
             ordered_at: of.ordered_at,
             due_at: of.due_at,
@@ -83,7 +88,21 @@ fn request(body: MaintenanceAsked) -> Result<MaintenanceRequest, Problem> {
         Some(share) if (0.0..=1.0).contains(&share) => Some((share * 1e6).round() as u32),
         Some(_) => return Err(malformed("share", "share must be from 0 to 1".to_owned())),
     };
+    let accept_short = body.accept_short.map(|of| {
+        let reservations: BTreeSet<ReservationName> =
+            of.reservations.into_iter().map(Into::into).collect();
+        if reservations.is_empty() {
+            let detail = "name the reservations that may be short";
+            return Err(malformed("accept_short.reservations", detail.to_owned()));
+        }
+        if of.why.trim().is_empty() {
+            let detail = "say why they may be short: the audit trail keeps it";
+            return Err(malformed("accept_short.why", detail.to_owned()));
+        }
+        Ok(AcceptedShort { reservations, why: of.why })
+    });
     Ok(MaintenanceRequest {
+        accept_short: accept_short.transpose()?,
         scope,
         name: body.scope_id.into(),
         starts_at: body.starts_at,
@@ -178,7 +197,8 @@ fn numbers(refusal: &MaintenanceRefusal) -> Vec<(&'static str, Value)> {
             ("most", json!(most)),
             ("instead", alternatives(instead)),
         ],
-        MaintenanceRefusal::Guarantee { left, msb, instead } => vec![
+        MaintenanceRefusal::Guarantee { left, msb, blocking, instead } => vec![
+            ("blocked_by", json!(blocking)),
             ("reservation", json!(left.reservation)),
             ("lost_msb", json!(left.lost)),
             ("needed_at_once_rru", json!(left.needed_at_once.to_f64())),

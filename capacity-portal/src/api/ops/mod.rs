@@ -81,7 +81,7 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(unavailability::list))
         .routes(routes!(trail::list))
         .routes(routes!(quotas::list))
-        .routes(routes!(quotas::set))
+        .routes(routes!(quotas::set, quotas::remove))
         .routes(routes!(profiles::list))
         .routes(routes!(profiles::find, profiles::set, profiles::remove))
         .routes(routes!(stuck::list))

@@ -36,8 +36,11 @@ impl From<ProfileError> for Problem {
                 problem.with("owners", serde_json::json!(owners))
             }
             ProfileError::Db(error) => error.into(),
-            ProfileError::Name
-            | ProfileError::Empty
+            ProfileError::Name(_) => {
+                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail)
+                    .with("field", "name".into())
+            }
+            ProfileError::Empty
             | ProfileError::Worthless { .. }
             | ProfileError::UnknownType { .. } => {
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail)

@@ -3,7 +3,7 @@
 use crate::http::auth::{Caller, Role};
 use crate::http::list::{ListKind, ListQuery, ListRequest, WHOLE};
 use crate::http::{Problem, Site, body, in_time};
-use api_types::quotas::{Quota, QuotaAsked, QuotaLimit, Quotas};
+use api_types::quotas::{Quota, QuotaAsked, QuotaLimit, QuotaRemoved, Quotas};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -39,6 +39,7 @@ fn view(of: broker::Quota) -> Quota {
     Quota {
         owner: of.owner.to_string(),
         limits: of.limits.into_iter().map(limit).collect(),
+        max_priority: of.max_priority,
         reservations: of.promises.len(),
     }
 }
@@ -51,8 +52,9 @@ impl From<QuotaError> for Problem {
             problem.with("errors", json!(errors))
         };
         match error {
-            QuotaError::Owner => {
-                invalid(vec![json!({ "field": "owner", "reason": "length", "detail": detail })])
+            QuotaError::Owner(error) => {
+                let reason = error.reason();
+                invalid(vec![json!({ "field": "owner", "reason": reason, "detail": detail })])
             }
             QuotaError::Limits(wrong) => {
                 let of = |of: broker::QuotaWrong| {
@@ -83,8 +85,12 @@ fn read(body: QuotaAsked) -> Result<Vec<broker::QuotaAsked>, Vec<Value>> {
         add(
             "limits".to_owned(),
             "missing",
-            "it must be a list of limits; an empty list sets no limit",
+            "send a list of limits, such as [{\"servers\": 40}] or [{\"profile\": \"web\", \"rru\": 2000}]; \
+             DELETE removes the quota",
         );
+    }
+    if body.max_priority.is_some_and(|most| most < 0) {
+        add("max_priority".to_owned(), "out_of_range", "it must be 0, the most important, or more");
     }
     let mut limits = Vec::new();
     for (nr, of) in body.limits.into_iter().flatten().enumerate() {
@@ -147,14 +153,37 @@ pub(super) async fn set(
     body: Bytes,
 ) -> Result<Json<Quota>, Problem> {
     let actor = caller.needs(Role::Admin)?;
-    let limits = read(body::json(&body)?).map_err(|wrong| {
+    let body: QuotaAsked = body::json(&body)?;
+    let max_priority = body.max_priority;
+    let limits = read(body).map_err(|wrong| {
         let detail = format!("{} fields are invalid", wrong.len());
         let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail);
         problem.with("errors", json!(wrong))
     })?;
-    in_time(site.broker.set_quota(&actor, &owner, &limits)).await?;
+    in_time(site.broker.set_quota(&actor, &owner, &limits, max_priority)).await?;
     let set = in_time(site.broker.quotas(Some(&owner))).await?.pop();
     let none =
-        || broker::Quota { owner: owner.as_str().into(), limits: Vec::new(), promises: Vec::new() };
-    Ok(Json(view(set.unwrap_or_else(none))))
+        || Quota { owner: owner.clone(), limits: Vec::new(), max_priority: None, reservations: 0 };
+    Ok(Json(set.map(view).unwrap_or_else(none)))
+}
+
+/// Removes the quota of an owner
+///
+/// Nothing bounds its promises then. Existing promises are kept.
+#[utoipa::path(delete, path = "/quotas/{owner}", operation_id = "remove_quota",
+    params(("owner" = String, Path, description = "the owner")),
+    responses(
+        (status = 200, description = "the quota is removed", body = QuotaRemoved),
+        (status = 404, description = "the owner has no quota")))]
+pub(super) async fn remove(
+    State(site): State<Site>,
+    caller: Caller,
+    Path(owner): Path<String>,
+) -> Result<Json<QuotaRemoved>, Problem> {
+    let actor = caller.needs(Role::Admin)?;
+    if in_time(site.broker.remove_quota(&actor, &owner)).await? {
+        return Ok(Json(QuotaRemoved { removed: owner }));
+    }
+    let detail = format!("owner {owner:?} has no quota");
+    Err(Problem::new(StatusCode::NOT_FOUND, "unknown_quota", detail))
 }

@@ -59,14 +59,11 @@ impl From<TokenError> for Problem {
     fn from(error: TokenError) -> Problem {
         let detail = error.to_string();
         match error {
-            TokenError::BadName
-            | TokenError::ReservedName
-            | TokenError::BadOwner
-            | TokenError::NoOwner
-            | TokenError::HasOwner { .. }
-            | TokenError::Life => {
-                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "malformed", detail)
+            TokenError::BadName(_) | TokenError::ReservedName => malformed("name", detail),
+            TokenError::BadOwner(_) | TokenError::NoOwner | TokenError::HasOwner { .. } => {
+                malformed("owner", detail)
             }
+            TokenError::Life => malformed("days", detail),
             TokenError::NameTaken { .. } => taken(detail),
             TokenError::Unknown { .. } => {
                 Problem::new(StatusCode::NOT_FOUND, "unknown_token", detail)
@@ -74,6 +71,10 @@ impl From<TokenError> for Problem {
             TokenError::Db(error) => error.into(),
         }
     }
+}
+
+fn malformed(field: &str, detail: String) -> Problem {
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "malformed", detail).with("field", field.into())
 }
 
 fn taken(detail: String) -> Problem {

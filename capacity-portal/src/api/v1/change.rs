@@ -7,13 +7,14 @@ pub(super) use schema::ReservationChange;
 
 use crate::api::quiet_time::quiet_time;
 use crate::api::rru_values::{self, check_type};
+use crate::http::auth::{Caller, Role};
 use crate::http::field::{self, FieldError, FieldReader};
 use crate::http::{Problem, Site, in_time};
 use broker::{Contract, GrantPolicy, Labels, RequestChangeKind, RequestSpec, RruProfile};
 use chrono::{DateTime, Utc};
 use fleet::{
-    CapacityRequest, DatacenterName, HardwareTypeName, Name, OwnerName, RegionSnapshot,
-    ReservationName, Rru, SHARED_BUFFER_PREFIX,
+    CapacityRequest, DatacenterName, HardwareTypeName, Name, OwnerName, PRIORITY_DEFAULT,
+    RegionSnapshot, ReservationName, Rru, SHARED_BUFFER_PREFIX,
 };
 use schema::{LABEL_CHARS_MAX, LABELS_MAX};
 use serde_json::{Map, Value};
@@ -73,6 +74,39 @@ pub(super) async fn check_zone(
     Err(field::invalid(&[FieldError::new(name, "it is not a time zone such as Europe/Berlin")]))
 }
 
+/// Checks the priority of a change against the most important one that its owner may request; operators may set any,
+/// and `today` is kept.
+/// A new reservation without a priority gets the default, or the most important one of its owner if that is less.
+pub(super) async fn check_priority(
+    site: &Site,
+    caller: &Caller,
+    today: Option<i32>,
+    asking: &mut RequestSpec,
+    prefix: &str,
+) -> Result<(), Problem> {
+    let asked = asking.change.priority;
+    if asking.change.remove
+        || asked.is_none() && today.is_some()
+        || asked.is_some() && asked == today
+    {
+        return Ok(());
+    }
+    let most = in_time(site.broker.max_priority(&asking.owner)).await?;
+    match asked {
+        None => asking.change.priority = Some(most.max(PRIORITY_DEFAULT)),
+        Some(asked) if asked < most && caller.needs(Role::Operator).is_err() => {
+            let detail = format!(
+                "owner {:?} may request {most}, or more for something less important; an admin may allow more \
+                 important ones (max_priority of its quota)",
+                asking.owner
+            );
+            return Err(field::invalid(&[FieldError::new(format!("{prefix}priority"), detail)]));
+        }
+        Some(_) => {}
+    }
+    Ok(())
+}
+
 /// Reads a change to a region; without a region only its form is checked.
 pub(super) fn parse(
     body: Value,
@@ -85,9 +119,9 @@ pub(super) fn parse(
         return Err(vec![FieldError::new(prefix.trim_end_matches('.'), "it is not an object")]);
     };
     let mut fields = FieldReader::new(&schema::MEMBERS, members, prefix.clone());
-    let reservation = read_reservation(&mut fields, of_path);
+    let named = read_reservation(&mut fields, of_path);
     let existing = region
-        .zip(reservation.as_ref())
+        .zip(named.as_ref())
         .and_then(|(region, name)| Some(&region.reservations[region.reservation(name)?.ix()]));
     let removes: bool = match kind {
         Some(_) => false,
@@ -99,9 +133,10 @@ pub(super) fn parse(
         (false, None) => RequestChangeKind::Create,
     });
     let new_owner: Option<OwnerName> = fields.name("owner");
-    let owner = new_owner.clone().or(of_context).or_else(|| existing.map(|of| of.owner.clone()));
+    let owner = new_owner.clone().or_else(|| of_context.clone());
+    let owner = owner.or_else(|| existing.map(|of| of.owner.clone()));
     let mut change = CapacityRequest {
-        reservation_id: reservation.unwrap_or_else(|| "-".into()),
+        reservation_id: named.clone().unwrap_or_else(|| "-".into()),
         ..CapacityRequest::default()
     };
     if kind == RequestChangeKind::Remove {
@@ -111,6 +146,20 @@ pub(super) fn parse(
         if change.reservation_id.starts_with(SHARED_BUFFER_PREFIX) {
             fields.error("reservation", "this prefix is reserved for shared buffers");
         }
+    }
+    if let (RequestChangeKind::Create, None, Some(name)) = (kind, existing, &named) {
+        fields.check_new("reservation", name);
+    }
+    let known =
+        |owner| of_context.as_ref() == Some(owner) || existing.is_some_and(|of| of.owner == *owner);
+    if let Some(owner) = new_owner.as_ref().filter(|owner| !known(owner)) {
+        fields.check_new("owner", owner);
+    }
+    let profile = change.host_profile.as_ref().and_then(Option::as_ref);
+    if let Some(profile) = profile
+        .filter(|profile| existing.is_none_or(|of| of.host_profile.as_ref() != Some(profile)))
+    {
+        fields.check_new("host_profile", profile);
     }
     change.owner = new_owner.filter(|owner| existing.is_none_or(|of| of.owner != *owner));
     if kind == RequestChangeKind::Create {

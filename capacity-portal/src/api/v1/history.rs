@@ -9,7 +9,7 @@ use crate::http::{Problem, Site, in_time};
 use api_types::servers::TrailEntry;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use broker::{PromiseVersion, ReservationError, Seq, TrailAsked};
+use broker::{PromiseVersion, ReservationError, Seq};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -90,13 +90,14 @@ pub(super) struct ReservationHistory {
     /// Versions of the promise; only on the first page.
     #[serde(skip_serializing_if = "Option::is_none")]
     promises: Option<Vec<PromiseView>>,
-    /// Entries of the audit trail about the reservation.
+    /// What was done to the reservation and who did it: requests, applied plans with what they promised to it (`plan_applied`),
+    /// emergencies, contracts, its end.
     entries: Vec<TrailEntry>,
     /// Null: this is the last page.
     next_page_token: Option<String>,
 }
 
-/// Versions of the promise of a reservation, and its audit trail
+/// Versions of the promise of a reservation, and what was done to it
 ///
 /// It remains after the reservation is removed.
 #[utoipa::path(get, path = "/reservations/{name}/history", operation_id = "get_reservation_history",
@@ -119,8 +120,7 @@ pub(super) async fn list(
         return Err(ReservationError::Unknown { name }.into());
     }
     let promises = before.is_none().then(|| versions.into_iter().map(PromiseView::from).collect());
-    let asked = TrailAsked { subject: Some(name), before, ..TrailAsked::default() };
-    let rows = in_time(site.broker.trail_page(&asked, limit + 1)).await?;
+    let rows = in_time(site.broker.reservation_history(&name, before, limit + 1)).await?;
     let (rows, next_page_token) = cursor.page(rows, limit, |entry| entry.seq.0);
     let page = list.stored_page("entries", rows.into_iter().map(trail_entry), next_page_token)?;
     Ok(page.response(&ReservationHistory { promises, entries: Vec::new(), next_page_token: None }))

@@ -7,6 +7,7 @@ mod changes;
 mod hidden;
 mod history;
 mod operations;
+mod owner_changes;
 pub(crate) mod plans;
 mod requests;
 mod reservation_view;
@@ -26,6 +27,7 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
     OpenApiRouter::new()
         .routes(routes!(servers::list))
         .routes(routes!(changes::follow))
+        .routes(routes!(owner_changes::follow))
         .routes(routes!(history::list))
         .routes(routes!(certificate::find))
         .routes(routes!(whoami::whoami))

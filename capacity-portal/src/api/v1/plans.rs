@@ -3,12 +3,13 @@
 use super::accepted::WriteQuery;
 use super::change::{self, ChangeContext, ReservationChange};
 use super::hidden;
+use super::reservations;
 use crate::http::auth::{Caller, Role};
 use crate::http::field::{self, FieldError};
 use crate::http::idempotency::{StoredResponse, once};
 use crate::http::query::{self, StrictQuery};
 use crate::http::{Problem, Site, body, in_time};
-use api_types::plans::{MemberChange, Plan, PlanApplied, PlannedChange};
+use api_types::plans::{MemberChange, Plan, PlanApplied, PlanValid, PlannedChange};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -16,7 +17,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use broker::{
     ApplyError, KeyClaim, NewPlan, OperationId, PlanState, Quota, RequestChangeKind, RequestGrant,
-    RequestId, RequestSpec, RequestState, State as _, StoredPlan,
+    RequestId, RequestSpec, RequestState, ReservationSummary, State as _, StoredPlan,
 };
 use control::admission::{check_quota, promised_capacity, refusal_codes};
 use control::{AdmissionError, CachedRegion};
@@ -179,8 +180,9 @@ async fn read(
     if !errors.is_empty() {
         return Err(field::invalid(&errors));
     }
-    for (number, asking) in all.iter().enumerate() {
-        change::check_zone(site, asking, &format!("changes[{number}].")).await?;
+    for (number, asking) in all.iter_mut().enumerate() {
+        let prefix = format!("changes[{number}].");
+        change::check_zone(site, asking, &prefix).await?;
         // Another owner's reservation is reported as missing.
         let there = held.snapshot.reservation(asking.reservation());
         let owner = there.map(|r| &held.snapshot.reservations[r.ix()].owner);
@@ -189,6 +191,8 @@ async fn read(
             return Err(Problem::new(StatusCode::NOT_FOUND, "unknown_reservation", detail));
         }
         caller.may_act_for(&asking.owner)?;
+        let today = there.map(|at| held.snapshot.reservations[at.ix()].priority);
+        change::check_priority(site, caller, today, asking, &prefix).await?;
     }
     Ok((held, all))
 }
@@ -211,9 +215,10 @@ async fn quotas(site: &Site, plan: &NewPlan) -> Result<BTreeMap<OwnerName, Quota
     params(WriteQuery, ("Idempotency-Key" = Option<String>, Header, description = "makes retries safe")),
     request_body = PlanBody,
     responses(
-        (status = 200, description = "the changes are valid (dry_run)", body = Object),
+        (status = 200, description = "the changes are valid (dry_run)", body = PlanValid),
         (status = 201, description = "the plan", body = Plan),
-        (status = 409, description = "no region is loaded, or a request with this key is in progress"),
+        (status = 409, description = "no region is loaded, or a request with this key is in progress; with dry_run, a \
+            quota would refuse a change (`quota_exceeded`)"),
         (status = 422, description = "fields are invalid; `errors` lists them")))]
 pub(super) async fn make(
     State(site): State<Site>,
@@ -226,10 +231,40 @@ pub(super) async fn make(
     let validates = wanted.validates()?;
     let (held, changes) = read(&site, &body, &caller).await?;
     if validates {
-        return Ok(Json(json!({ "valid": true, "changes": changes.len() })).into_response());
+        let mut unchanged = Vec::new();
+        for asking in &changes {
+            reservations::check_quota(&site, asking).await?;
+            let now = in_time(site.broker.reservation_summary(asking.reservation())).await?;
+            if now.is_some_and(|now| is_unchanged(asking, &held.snapshot, &now)) {
+                unchanged.push(asking.reservation().to_string());
+            }
+        }
+        let valid = PlanValid { valid: true, changes: changes.len(), unchanged };
+        return Ok(Json(valid).into_response());
     }
     let plan = async |claim| Ok(plan(&site, &caller, &actor, held, changes, claim).await?.1);
     once(&site, &actor, &headers, ("/v1/plans", &body), plan).await
+}
+
+/// Whether a reservation is as a change wants it.
+fn is_unchanged(asking: &RequestSpec, region: &RegionSnapshot, now: &ReservationSummary) -> bool {
+    let ends_at = now.in_force.and_then(|force| force.ends_at);
+    let as_promised = || {
+        let at = region.reservation(asking.reservation());
+        let before = at.map(|at| &region.reservations[at.ix()]);
+        let after = asking.change.apply(region).ok().map(|(after, _)| after);
+        let after = after.as_ref().and_then(|after| {
+            Some(&after.reservations[after.reservation(asking.reservation())?.ix()])
+        });
+        before.is_some() && before == after
+    };
+    asking.kind == RequestChangeKind::Change
+        && now.open.is_none()
+        && asking.starts_at.is_none()
+        && asking.ends_at.is_none_or(|wanted| wanted == ends_at)
+        && asking.labels.as_ref().is_none_or(|wanted| *wanted == now.labels)
+        && asking.contract.as_ref().is_none_or(|wanted| *wanted == now.contract)
+        && as_promised()
 }
 
 /// Makes a plan and stores it, with the response for its key.

@@ -11,6 +11,7 @@ use crate::http::page::PageCursor;
 use crate::http::preconditions::{etag, if_match, stale};
 use crate::http::query::{self, StrictQuery};
 use crate::http::{Problem, Site, body, field, in_time, schema};
+use api_types::plans::QuotaRefusal;
 use api_types::requests::{Accepted, ValidRequest};
 use api_types::reservations::{Reservation, Reservations};
 use axum::Json;
@@ -22,7 +23,7 @@ use broker::{
     GrantPolicy, KeyClaim, Labels, OperationId, RequestChangeKind, RequestId, RequestSpec,
     RequestState, ReservationSummary, State as _, Submission, SubmitError, SummaryFilter,
 };
-use control::CachedRegion;
+use control::{CachedRegion, admission};
 use fleet::{CapacityRequest, ReservationKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -172,7 +173,8 @@ pub(super) async fn find(
         (status = 200, description = "the request is valid (dry_run)", body = ValidRequest),
         (status = 201, description = "the draft is stored", body = Accepted),
         (status = 202, description = "the request is stored and will be decided", body = Accepted),
-        (status = 409, description = "the reservation exists, or a request for it is open"),
+        (status = 409, description = "the reservation exists, or a request for it is open; with dry_run, a quota \
+            would refuse it (`quota_exceeded`)"),
         (status = 422, description = "fields are invalid; `errors` lists them")))]
 pub(super) async fn create(
     State(site): State<Site>,
@@ -188,7 +190,7 @@ pub(super) async fn create(
         owner: caller.scope().map(Into::into),
         ..ChangeContext::default()
     };
-    let parsed = parse(&site, &body, context).await?;
+    let parsed = parse(&site, &caller, None, &body, context).await?;
     let actor = caller.may_act_for(&parsed.asking.owner)?;
     submit_once(&site, &actor, &headers, ("/v1/reservations", &body), parsed, None, validates).await
 }
@@ -204,7 +206,8 @@ pub(super) async fn create(
         (status = 200, description = "the request is valid (dry_run)", body = ValidRequest),
         (status = 201, description = "the draft is stored", body = Accepted),
         (status = 202, description = "the request is stored and will be decided", body = Accepted),
-        (status = 409, description = "a request for it is open, or it is not guaranteed"),
+        (status = 409, description = "a request for it is open, or it is not guaranteed; with dry_run, a quota would \
+            refuse it (`quota_exceeded`)"),
         (status = 412, description = "it has changed since"),
         (status = 422, description = "fields are invalid; `errors` lists them"),
         (status = 428, description = "If-Match is missing")))]
@@ -227,7 +230,7 @@ pub(super) async fn change(
         owner: Some(card.owner.clone()),
         ..ChangeContext::default()
     };
-    let parsed = parse(&site, &body, context).await?;
+    let parsed = parse(&site, &caller, Some(card.priority), &body, context).await?;
     // Neither the current nor the new owner may be another one.
     caller.may_act_for(&parsed.asking.owner)?;
     let path = format!("/v1/reservations/{}", card.reservation);
@@ -277,8 +280,15 @@ pub(super) async fn remove(
     submit_once(&site, &actor, &headers, (&path, &[]), parsed, seen, validates).await
 }
 
-/// Reads a change and checks it on the cached region, which is read again only if it lacks the reservation.
-async fn parse(site: &Site, body: &[u8], context: ChangeContext) -> Result<ParsedChange, Problem> {
+/// Reads a change of a reservation with priority `today` and checks it on the cached region, which is read again only if
+/// it lacks the reservation.
+async fn parse(
+    site: &Site,
+    caller: &Caller,
+    today: Option<i32>,
+    body: &[u8],
+    context: ChangeContext,
+) -> Result<ParsedChange, Problem> {
     let body: Value = body::json(body)?;
     let contains = |held: &CachedRegion| {
         let name = context.reservation.as_ref();
@@ -289,9 +299,10 @@ async fn parse(site: &Site, body: &[u8], context: ChangeContext) -> Result<Parse
         None => site.region.read_current().await?,
     };
     let profiles = change::load_profiles(site, std::slice::from_ref(&body)).await?;
-    let parsed = change::parse(body, context, Some(&held.snapshot), profiles.as_ref())
+    let mut parsed = change::parse(body, context, Some(&held.snapshot), profiles.as_ref())
         .map_err(|errors| field::invalid(&errors))?;
     change::check_zone(site, &parsed.asking, "").await?;
+    change::check_priority(site, caller, today, &mut parsed.asking, "").await?;
     Ok(parsed)
 }
 
@@ -306,6 +317,7 @@ async fn submit_once(
     validates: bool,
 ) -> Result<Response, Problem> {
     if validates {
+        check_quota(site, &parsed.asking).await?;
         let valid = ValidRequest {
             valid: true,
             reservation: parsed.asking.reservation().to_string(),
@@ -330,29 +342,54 @@ pub(crate) async fn submitted_for(
 ) -> Result<RequestId, Problem> {
     caller.needs(Role::Owner)?;
     let name = body.get("reservation").and_then(Value::as_str).unwrap_or_default();
-    let context = match in_time(site.broker.reservation_summary(name)).await? {
-        None => ChangeContext {
-            kind: Some(RequestChangeKind::Create),
-            owner: caller.scope().map(Into::into),
-            ..ChangeContext::default()
-        },
+    let (today, context) = match in_time(site.broker.reservation_summary(name)).await? {
+        None => {
+            let kind = Some(RequestChangeKind::Create);
+            let owner = caller.scope().map(Into::into);
+            (None, ChangeContext { kind, owner, ..ChangeContext::default() })
+        }
         Some(_) => {
             let card = card(site, caller, name.to_owned()).await?;
             caller.may_act_for(&card.owner)?;
-            ChangeContext {
+            let context = ChangeContext {
                 kind: Some(RequestChangeKind::Change),
                 reservation: Some(card.reservation),
                 owner: Some(card.owner),
                 ..ChangeContext::default()
-            }
+            };
+            (Some(card.priority), context)
         }
     };
-    let parsed = parse(site, body.to_string().as_bytes(), context).await?;
+    let parsed = parse(site, caller, today, body.to_string().as_bytes(), context).await?;
     let actor = caller.may_act_for(&parsed.asking.owner)?;
     let id = RequestId::now_v7();
     submit(site, &actor, id, &parsed, None, None).await?;
     site.submitted.notify_one();
     Ok(id)
+}
+
+/// Refuses a request that its owner's quota would refuse, as the worker that decides requests does.
+pub(super) async fn check_quota(site: &Site, asking: &RequestSpec) -> Result<(), Problem> {
+    if asking.keeps_the_promise() {
+        return Ok(());
+    }
+    let held = site.cached_region().await?;
+    let today = admission::promised_capacity(&held.snapshot, asking.reservation());
+    let quotas = in_time(site.broker.quotas(Some(&asking.owner))).await?;
+    match admission::check_quota(asking, quotas.first(), today) {
+        Some(refusal) => Err(over_quota(refusal)),
+        None => Ok(()),
+    }
+}
+
+/// The problem of a request that exceeds a quota, with the members of the refusal.
+fn over_quota(of: QuotaRefusal) -> Problem {
+    Problem::new(StatusCode::CONFLICT, "quota_exceeded", of.detail)
+        .with("reasons", json!(of.reasons))
+        .with("quotas", json!(of.quotas))
+        .with("asked_rru", json!(of.asked_rru))
+        .with("left_rru", json!(of.left_rru))
+        .with("alternatives", json!(of.alternatives))
 }
 
 async fn submit(

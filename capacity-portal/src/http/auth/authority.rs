@@ -4,6 +4,7 @@ use super::secret::digest;
 pub use broker::Role;
 use broker::{LOCAL_ACTOR_PREFIX, SecretDigest};
 use chrono::{DateTime, Utc};
+use fleet::{NameError, NewName};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -16,8 +17,10 @@ const SECRET_CHARS_MIN: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "each variant's message says what it is")]
 pub enum TokenError {
-    #[error("a token's name must have 1 to 128 characters, without a zero character")]
-    BadName,
+    #[error("token {name:?}: {error}")]
+    BadName { name: String, error: NameError },
+    #[error("token {name:?}: an owner has 1 to 128 characters, none of them zero")]
+    BadOwner { name: String },
     #[error(
         "token {name:?}: names that begin with {LOCAL_ACTOR_PREFIX:?} are those of users of this machine"
     )]
@@ -59,7 +62,7 @@ impl fmt::Debug for Token {
     }
 }
 
-fn is_name(text: &str) -> bool {
+fn is_stored(text: &str) -> bool {
     (1..=fleet::NAME_CHARS_MAX).contains(&text.chars().count()) && !text.contains('\0')
 }
 
@@ -83,8 +86,10 @@ impl Token {
         secret: &str,
     ) -> Result<Token, TokenError> {
         let named = || name.to_owned();
-        if !is_name(name) || owner.is_some_and(|owner| !is_name(owner)) {
-            return Err(TokenError::BadName);
+        NewName::parse(name).map_err(|error| TokenError::BadName { name: named(), error })?;
+        // The owner may be one of before the rule of names.
+        if owner.is_some_and(|owner| !is_stored(owner)) {
+            return Err(TokenError::BadOwner { name: named() });
         }
         if name.starts_with(LOCAL_ACTOR_PREFIX) {
             return Err(TokenError::ReservedName { name: named() });
@@ -176,7 +181,7 @@ mod tests {
         assert_eq!(twice, TokenError::Twice { name: "one".into() });
         assert!(matches!(token("short", "0123"), Err(TokenError::BadSecret { .. })));
         assert!(matches!(token("blank", "0123456789 abcdef"), Err(TokenError::BadSecret { .. })));
-        assert!(matches!(token("", "0123456789abcdef"), Err(TokenError::BadName)));
+        assert!(matches!(token("", "0123456789abcdef"), Err(TokenError::BadName { .. })));
         assert!(Token::new("none", &[], "0123456789abcdef").is_err());
         let reserved = token("local:root", "0123456789abcdef");
         assert!(matches!(reserved, Err(TokenError::ReservedName { .. })), "{reserved:?}");
@@ -189,7 +194,7 @@ mod tests {
         assert!(web.may(Role::Owner) && web.may(Role::Viewer) && !web.may(Role::Operator));
         token(&[Role::Viewer], Some("web")).expect("a token");
         assert!(matches!(token(&[Role::Owner], None), Err(TokenError::NoOwner { .. })));
-        assert!(matches!(token(&[Role::Viewer], Some("")), Err(TokenError::BadName)));
+        assert!(matches!(token(&[Role::Viewer], Some("")), Err(TokenError::BadOwner { .. })));
         for role in [Role::Operator, Role::Admin, Role::Health, Role::Emergency] {
             let error = token(&[Role::Viewer, role], Some("web")).expect_err("the whole region's");
             assert_eq!(error, TokenError::HasOwner { name: "t".into(), role });

@@ -11,7 +11,7 @@ use axum::extract::{self, State};
 use axum::response::Response;
 use broker::{Elastic, HardwareType};
 use fleet::edit::ElasticAsked;
-use fleet::{HardwareTypeName, ReservationName};
+use fleet::{HardwareTypeName, PRIORITY_DEFAULT, ReservationName};
 use maud::{Markup, html};
 use report::number;
 use serde::{Deserialize, Serialize};
@@ -131,8 +131,8 @@ pub(in crate::web) async fn set(
         let name = ReservationName::from(form.reservation.trim());
         // The form has no fields for priority and host profile: they stay unchanged.
         let before = in_time(site.broker.elastic_reservations(Some(&name))).await?.pop();
-        let (priority, host_profile) =
-            before.map(|of| (of.asked.priority, of.asked.host_profile)).unwrap_or_default();
+        let (priority, host_profile) = before
+            .map_or((PRIORITY_DEFAULT, None), |of| (of.asked.priority, of.asked.host_profile));
         let asked = ElasticAsked { owner: form.owner.trim().into(), rru, priority, host_profile };
         in_time(site.broker.set_elastic(&actor, &name, &asked, share, None)).await?;
         Ok(())

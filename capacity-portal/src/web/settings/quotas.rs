@@ -10,7 +10,7 @@ use axum::extract::{self, State};
 use axum::response::Response;
 use broker::{EditError, Quota, QuotaAsked, QuotaError};
 use fleet::edit::WrongField;
-use fleet::{HardwareTypeName, Name, Rru};
+use fleet::{HardwareTypeName, Name, PRIORITY_DEFAULT, Rru};
 use maud::{Markup, html};
 use report::number;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,12 @@ use serde::{Deserialize, Serialize};
 static QUOTAS: Form = Form {
     section: ("quotas", "Quotas"),
     id: "quota",
-    fields: &[("owner", "Owner"), ("rru", "RRU by profile"), ("servers", "Servers")],
+    fields: &[
+        ("owner", "Owner"),
+        ("rru", "RRU by profile"),
+        ("servers", "Servers"),
+        ("max_priority", "Most important priority"),
+    ],
 };
 
 pub(super) fn section(quotas: &[Quota], reader: &Reader, rejected: Option<&Rejected>) -> Markup {
@@ -30,15 +35,15 @@ pub(super) fn section(quotas: &[Quota], reader: &Reader, rejected: Option<&Rejec
                 div.scroll { table {
                     caption.quiet { "Limits and promised capacity of owners" }
                     thead { tr { th scope="col" { "Owner" } th scope="col" { "Measure" } th.n scope="col" { "Limit" }
-                        th.n scope="col" { "Promised" } th scope="col" { "Set by" } } }
+                        th.n scope="col" { "Promised" } th.n scope="col" { "Most important priority" } th scope="col" { "Set by" } } }
                     tbody { @for of in quotas {
                         @if of.limits.is_empty() { tr { th scope="row" { (of.owner) } td { "no limit" }
-                            td.n { (number::NOTHING) } td.n { (number::NOTHING) } td { (number::NOTHING) } } }
+                            td.n { (number::NOTHING) } td.n { (number::NOTHING) } td.n { (most_important(of)) } td { (number::NOTHING) } } }
                         @for limit in &of.limits { tr {
                             th scope="row" { (of.owner) } td { (limit.measure) }
                             td.n { (number::rru(limit.limit)) }
                             td.n { (number::rru(limit.promised)) @if limit.promised > limit.limit { " " (ui::state(Mood::Warn, "exceeded")) } }
-                            td { (limit.set_by) }
+                            td.n { (most_important(of)) } td { (limit.set_by) }
                         } }
                     } }
                 } }
@@ -49,6 +54,10 @@ pub(super) fn section(quotas: &[Quota], reader: &Reader, rejected: Option<&Rejec
     }
 }
 
+fn most_important(of: &Quota) -> i32 {
+    of.max_priority.unwrap_or(PRIORITY_DEFAULT)
+}
+
 fn quota_form(reader: &Reader, rejected: Option<&Rejected>) -> Markup {
     let list = |name, hint| Field { hint, required: false, ..Field::new(&QUOTAS, name) };
     html! {
@@ -57,6 +66,7 @@ fn quota_form(reader: &Reader, rejected: Option<&Rejected>) -> Markup {
             (Field::new(&QUOTAS, "owner").show(rejected))
             (list("rru", "PROFILE=RRU, separated by commas").show(rejected))
             (list("servers", "a number for all hardware types, or TYPE=COUNT; separated by commas").show(rejected))
+            (list("max_priority", "the most important priority that the owner may request: 0 is the most important of all; empty: 5, the default").show(rejected))
             div.actions { button type="submit" { "Save the limits of the owner" } }
             p.note { "They replace all limits of the owner. Without values the owner has no limit." }
         }
@@ -70,13 +80,15 @@ pub(in crate::web) struct QuotaForm {
     owner: String,
     rru: String,
     servers: String,
+    #[serde(default)]
+    max_priority: String,
 }
 
 /// Field of each limit, and the text that was typed for it.
 type TypedLimits = Vec<(&'static str, String)>;
 
 impl QuotaForm {
-    fn limits(&self) -> Result<(Vec<QuotaAsked>, TypedLimits), Problem> {
+    fn limits(&self) -> Result<(Vec<QuotaAsked>, TypedLimits, Option<i32>), Problem> {
         let mut read = Reading::default();
         let (mut limits, mut typed) = (Vec::new(), TypedLimits::new());
         let mut limit = |read: &mut Reading,
@@ -106,8 +118,18 @@ impl QuotaForm {
             let count = read.number("servers", count);
             limit(&mut read, "servers", (None, hardware_type), count);
         }
+        let max_priority = match self.max_priority.trim() {
+            "" => None,
+            text => {
+                let most = text.parse::<i32>().ok().filter(|most| *most >= 0);
+                if most.is_none() {
+                    read.wrong("max_priority", format!("{text}: a whole number, 0 or more"));
+                }
+                most
+            }
+        };
         read.done()?;
-        Ok((limits, typed))
+        Ok((limits, typed, max_priority))
     }
 }
 
@@ -134,9 +156,9 @@ pub(in crate::web) async fn set(
 ) -> Result<Response, Problem> {
     let actor = reader.needs(Role::Admin)?;
     let done = async {
-        let (limits, typed) = form.limits()?;
+        let (limits, typed, max_priority) = form.limits()?;
         let set = async {
-            let set = site.broker.set_quota(&actor, form.owner.trim(), &limits).await;
+            let set = site.broker.set_quota(&actor, form.owner.trim(), &limits, max_priority).await;
             set.map_err(|error| with_form_fields(error, &typed))
         };
         in_time(set).await?;

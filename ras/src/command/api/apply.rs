@@ -1,7 +1,7 @@
 //! `ras apply` by a server
 
 use super::ask::{confirmed, with_server};
-use super::plan;
+use super::{body, plan};
 use crate::cli::Apply;
 use crate::client::login::Server;
 use crate::client::problem::Problem;
@@ -11,9 +11,9 @@ use crate::exit::Verdict;
 use crate::layout::Rows;
 use crate::terminal;
 use anyhow::Result;
-use api_types::plans::{Plan, PlanApplied};
+use api_types::plans::{Plan, PlanApplied, PlanValid};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(in crate::command) fn run(options: &Apply, context: &Context) -> Result<Verdict> {
     let changes = match &options.plan {
@@ -21,12 +21,40 @@ pub(in crate::command) fn run(options: &Apply, context: &Context) -> Result<Verd
         None => plan::changes(&options.request)?,
     };
     with_server(Server::of(&options.server)?, async |client| {
-        let plan = match options.plan {
-            Some(id) => client.get(&path(&["v1", "plans", &id.to_string()])).await?,
-            None => plan::made(client, &changes).await?,
+        if let Some(id) = options.plan {
+            let plan = client.get(&path(&["v1", "plans", &id.to_string()])).await?;
+            return apply(client, plan, options, context).await;
+        }
+        let unchanged = unchanged(client, &changes).await?;
+        let differs = |change: &Value| {
+            let name = change.get(body::NAME).and_then(Value::as_str);
+            name.is_none_or(|name| !unchanged.iter().any(|of| of == name))
         };
-        apply(client, plan, options, context).await
+        let rest: Vec<Value> = changes.iter().filter(|change| differs(change)).cloned().collect();
+        let lines: Vec<String> =
+            unchanged.iter().map(|name| format!("{name}: unchanged")).collect();
+        if rest.is_empty() {
+            context.answer(|| lines.join("\n"), &json!({ "unchanged": unchanged }))?;
+            return Ok(Verdict::Fine);
+        }
+        if !lines.is_empty() && !context.global.quiet {
+            terminal::say(&format!("{}\n", lines.join("\n")));
+        }
+        apply(client, plan::made(client, &rest).await?, options, context).await
     })
+}
+
+/// The reservations that are as the changes want them.
+async fn unchanged(client: &Client, changes: &[Value]) -> Result<Vec<String>> {
+    let asked = Ask::post("/v1/plans?dry_run=validate", json!({ "changes": changes }));
+    match client.ask(&asked).await {
+        Ok(answer) => Ok(answer.read::<PlanValid>()?.unchanged),
+        // The plan says the same, beside its other answers.
+        Err(error) => match error.downcast_ref::<Problem>().and_then(|of| of.get("quotas")) {
+            Some(_) => Ok(Vec::new()),
+            None => Err(error),
+        },
+    }
 }
 
 async fn apply(

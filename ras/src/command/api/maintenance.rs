@@ -13,8 +13,8 @@ use crate::layout::Table;
 use crate::quantity::show_window;
 use anyhow::{Context as _, Result};
 use api_types::maintenance::{
-    MaintenanceAsked, MaintenanceCancelled, MaintenanceEnded, MaintenancePlan, MaintenanceRecall,
-    MaintenanceWindow, MaintenanceWindows,
+    AcceptShort, MaintenanceAsked, MaintenanceCancelled, MaintenanceEnded, MaintenancePlan,
+    MaintenanceRecall, MaintenanceWindow, MaintenanceWindows,
 };
 use broker::{MaintenanceRefusal, MaintenanceState, State};
 use chrono::{DateTime, Utc};
@@ -56,6 +56,10 @@ fn plan(options: &PlanMaintenance, context: &Context) -> Result<Verdict> {
         share: options.share,
         recall_minutes: options.recall_minutes,
         why: options.why.clone(),
+        accept_short: options.accept_why.as_ref().map(|why| AcceptShort {
+            reservations: options.accept_short.clone(),
+            why: why.clone(),
+        }),
     };
     // Not idempotent: a second request would plan it twice.
     let asked = Ask::post_once("/ops/v1/maintenance", body);

@@ -14,7 +14,7 @@ use crate::layout::Table;
 use crate::number::amount;
 use anyhow::{Context as _, Result, bail};
 use api_types::inventory::{ServerDrained, ServersDrained, ServersEdited};
-use api_types::quotas::{Quota, QuotaAsked, QuotaLimitAsked, Quotas};
+use api_types::quotas::{Quota, QuotaAsked, QuotaLimitAsked, QuotaRemoved, Quotas};
 use api_types::region::{
     ElasticAsked, ElasticEnded, ElasticReservation, ElasticReservations, HardwareType,
     HardwareTypeRemoved, HardwareTypeRenamed, HardwareTypes, HardwareTypesAdded,
@@ -236,14 +236,28 @@ fn elastic_table(all: &[ElasticReservation]) -> String {
 pub(in crate::command) fn quota(action: &QuotaAction, context: &Context) -> Result<Verdict> {
     let quotas = match action {
         QuotaAction::List { server } => all(server, "/ops/v1/quotas", "quotas")?.read()?,
+        QuotaAction::Remove { owner, server } => return remove_quota(owner, server, context),
         QuotaAction::Set(options) => {
             let place = path(&["ops", "v1", "quotas", &options.owner]);
-            let asked =
-                Ask::put(place, QuotaAsked { limits: Some(limits(options)), capacity_rru: None });
+            let asked = Ask::put(
+                place,
+                QuotaAsked {
+                    limits: Some(limits(options)),
+                    max_priority: options.max_priority,
+                    capacity_rru: None,
+                },
+            );
             Quotas { quotas: vec![ask(&options.server, &asked)?.read()?], next_page_token: None }
         }
     };
     context.answer(|| quota_table(&quotas.quotas), &quotas)?;
+    Ok(Verdict::Fine)
+}
+
+fn remove_quota(owner: &str, server: &ServerOptions, context: &Context) -> Result<Verdict> {
+    let answer = ask(server, &Ask::delete(path(&["ops", "v1", "quotas", owner]), "*"))?;
+    let gone: QuotaRemoved = answer.read()?;
+    context.answer(|| format!("quota of {} removed", gone.removed), &answer.body)?;
     Ok(Verdict::Fine)
 }
 
@@ -266,15 +280,17 @@ fn limits(of: &SetQuota) -> Vec<QuotaLimitAsked> {
 }
 
 fn quota_table(quotas: &[Quota]) -> String {
-    let header = ["owner", "unit", "limit", "promised", "set by"];
-    let mut table = Table::new(&header, 2..4);
-    for Quota { owner, limits, .. } in quotas {
+    let header = ["owner", "unit", "limit", "promised", "max priority", "set by"];
+    let mut table = Table::new(&header, 2..5);
+    for Quota { owner, limits, max_priority, .. } in quotas {
+        let most_important = max_priority.map_or_else(|| "-".to_owned(), |of| of.to_string());
         if limits.is_empty() {
-            table.add_row([owner, "no limit", "-", "-", "-"]);
+            table.add_row([owner, "no limit", "-", "-", &most_important, "-"]);
         }
         for limit in limits {
             let (most, promised) = (rru(limit.limit), rru(limit.promised));
-            table.add_row([owner.clone(), limited(limit), most, promised, limit.set_by.clone()]);
+            let (unit, by) = (limited(limit), limit.set_by.clone());
+            table.add_row([owner.clone(), unit, most, promised, most_important.clone(), by]);
         }
     }
     table.to_string()

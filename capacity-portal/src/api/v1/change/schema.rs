@@ -1,6 +1,6 @@
 //! JSON Schema of a change to a reservation: for the OpenAPI description, and for editors that check files.
 
-use fleet::{NAME_CHARS_MAX, RRU_MAX, SHARED_BUFFER_PREFIX};
+use fleet::{NAME_CHARS_MAX, PRIORITY_DEFAULT, RRU_MAX, SHARED_BUFFER_PREFIX};
 use serde_json::{Value, json};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -87,8 +87,8 @@ fn members() -> Value {
             "description": "Instead of rru: eligible hardware types, 1 RRU for each server." },
         "msb_buffer": { "type": "boolean", "default": true,
             "description": "Whether it must survive the loss of any one MSB (embedded buffer)." },
-        "priority": { "type": "integer", "minimum": 0, "maximum": i32::MAX, "default": 0,
-            "description": "0 is the highest priority." },
+        "priority": { "type": "integer", "minimum": 0, "maximum": i32::MAX, "default": PRIORITY_DEFAULT,
+            "description": "0 is the highest priority. Owners may request the default or a lower one, and higher ones up to max_priority of their quota." },
         "msb_alpha": share("Largest desired share in one MSB; null: the region's default."),
         "rack_alpha": share("Largest desired share in one rack; null: the region's default."),
         "affinity_theta": { "type": ["number", "null"], "minimum": 0,
