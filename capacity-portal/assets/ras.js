@@ -54,23 +54,31 @@
     }).observe(element);
     return chart;
   };
-  const charts = [...document.querySelectorAll(".chart")];
-  const drawn = charts.map(draw);
+  const drawn = new Map();
+  const enhance = (root) => {
+    for (const element of drawn.keys()) if (!element.isConnected) drawn.delete(element);
+    for (const element of root.querySelectorAll(".chart")) drawn.set(element, draw(element));
+    // Tables that are wider than the screen can be scrolled with the keyboard.
+    for (const box of root.querySelectorAll(".scroll")) {
+      if (box.scrollWidth > box.clientWidth && !box.hasAttribute("tabindex")) {
+        box.tabIndex = 0;
+        box.setAttribute("role", "region");
+        box.setAttribute("aria-label", box.querySelector("caption")?.textContent || "Table");
+      }
+    }
+  };
+  enhance(document);
+  // A part of the page was replaced.
+  document.addEventListener("exchanged", (event) => enhance(event.target));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-    charts.forEach((element, index) => { drawn[index].destroy(); drawn[index] = draw(element); });
+    for (const [element, chart] of drawn) {
+      chart.destroy();
+      drawn.set(element, draw(element));
+    }
   });
 
-  // Tables that are wider than the screen can be scrolled with the keyboard.
-  for (const box of document.querySelectorAll(".scroll")) {
-    if (box.scrollWidth > box.clientWidth && !box.hasAttribute("tabindex")) {
-      box.tabIndex = 0;
-      box.setAttribute("role", "region");
-      box.setAttribute("aria-label", box.querySelector("caption")?.textContent || "Table");
-    }
-  }
-
   // The request form shows its plan while it is filled in.
-  for (const form of document.querySelectorAll("form[data-live]")) {
+  for (const form of document.querySelectorAll("form[data-plan]")) {
     const preview = document.getElementById("live");
     let timer = 0;
     let pending = null;
@@ -83,7 +91,7 @@
       pending = new AbortController();
       preview.setAttribute("aria-busy", "true");
       try {
-        const answer = await fetch(form.dataset.live, { method: "POST", body, signal: pending.signal });
+        const answer = await fetch(form.dataset.plan, { method: "POST", body, signal: pending.signal });
         const text = await answer.text();
         if ((answer.headers.get("content-type") || "").startsWith("text/html") && answer.ok) preview.innerHTML = text;
         else last = "";

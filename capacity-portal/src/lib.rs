@@ -41,10 +41,12 @@ use axum_server::Server;
 use axum_server::tls_rustls::RustlsAcceptor;
 use broker::{AllocatorView, Broker};
 use control::{
-    ChangeNotifier, EventBatcher, PlanQueue, Planner, RegionCache, RemotePlanner, admission,
+    ChangeNotifier, EventBatcher, LiveFeed, PlanQueue, Planner, RegionCache, RemotePlanner,
+    admission,
 };
 use fleet::pace::Limits as MoveLimits;
 use http::auth::cache::TokenCache;
+use http::followers::PageFollowers;
 use http::limits::{self, HEAD_WITHIN, RequestLimits};
 use http::rate::RateLimits;
 use http::state::Site;
@@ -223,6 +225,8 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, RegionCache) {
         tokens: TokenCache::start(settings.authority, broker.clone(), rate, secure),
         allocators: AllocatorView::new(broker.clone()),
         batcher: EventBatcher::start(broker.clone()),
+        live: LiveFeed::start(broker.clone(), &notifier, &region),
+        page_followers: PageFollowers::default(),
         region: region.clone(),
         plan_queue: PlanQueue::new(settings.planner),
         remote_planner: RemotePlanner::new(broker.clone(), region.clone()),

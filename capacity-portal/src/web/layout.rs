@@ -215,6 +215,8 @@ fn document(page: &Page, reader: Option<&Reader>) -> Markup {
                     script defer src=(asset::CHARTS.path()) {}
                     script defer src=(asset::HEAT_MAPS.path()) {}
                 }
+                // Before the scripts that change what was served.
+                script defer src=(asset::LIVE.path()) {}
                 script defer src=(asset::SCRIPT.path()) {}
                 script defer src=(asset::READER.path()) {}
             }

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `layout` | document, navigation, readers of pages, error pages |
 //! | `asset` | style sheet, script, chart library and icon |
+//! | `events`, `live` | what has changed, for pages that follow; the parts of pages that follow, and their age |
+//! | `arrival` | how many of the servers assigned to a reservation have arrived |
 //! | `ui`, `link` | tiles, bars, legends, times; paths of pages |
 //! | `overview`, `rack_map` | the region at a glance; maps of racks and the page of an MSB |
 //! | `reservations`, `reservation`, `composition` | the list; one reservation; its hardware, explained |
@@ -22,10 +24,12 @@
 //! | `trail`, `stuck` | the audit trail; work that does not progress |
 //! | `sign_in` | sessions |
 
+mod arrival;
 mod asset;
 mod composition;
 mod drills;
 mod emergencies;
+mod events;
 mod failures;
 mod give_way;
 mod heat;
@@ -33,6 +37,7 @@ mod inventory;
 mod layout;
 mod link;
 mod list;
+mod live;
 mod maintenance;
 mod maintenance_form;
 mod moves;
@@ -114,5 +119,6 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/sign-in", get(sign_in::page).post(sign_in::sign_in))
         .route("/sign-out", post(sign_in::sign_out))
         .layer(from_fn(layout::error_pages))
+        .route("/events", get(events::follow))
         .merge(asset::routes())
 }

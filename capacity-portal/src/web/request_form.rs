@@ -43,7 +43,7 @@ impl FormView<'_> {
         // By default a new reservation has an embedded buffer.
         let is_new = self.fields.len() <= 1;
         html! {
-            form.fields #request method="post" action="/request" data-live="/request/live" {
+            form.fields #request method="post" action="/request" data-plan="/request/live" {
                 (reader.csrf())
                 div.field { label for="reservation" { "Reservation" }
                     input #reservation type="text" name="reservation" required list="reservations" autocomplete="off"

@@ -12,6 +12,7 @@ mod give_way;
 mod guarantee;
 mod list_pages;
 mod lists;
+mod live;
 mod maintenance;
 mod maintenance_pages;
 mod metrics;

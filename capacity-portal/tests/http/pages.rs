@@ -252,7 +252,7 @@ async fn request_is_planned_and_applied_without_scripts() {
 
     let (status, form) = page(&place, "/request?reservation=a", Some(OWNER)).await;
     assert_eq!(status, 200);
-    for needed in ["value=\"4.5\"", "name=\"rru.type\"", "value=\"1.25\"", "data-live"] {
+    for needed in ["value=\"4.5\"", "name=\"rru.type\"", "value=\"1.25\"", "data-plan"] {
         assert!(form.contains(needed), "{needed}: {form}");
     }
     let (_, other) = page(&place, "/request?reservation=b%2F%C3%BC", Some(OWNER)).await;
