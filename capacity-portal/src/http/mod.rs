@@ -10,6 +10,7 @@
 //! | `query`, `body` | strict reading of queries and bodies |
 //! | `field` | field errors, and the reader of objects that reports every one |
 //! | `list`, `list_filter`, `page` | lists: filters, order, pages and their tokens |
+//! | `range` | ranges of time before now |
 //! | `preconditions`, `idempotency` | `If-Match` and ETags; `Idempotency-Key` |
 //! | `schema` | parts of OpenAPI schemas |
 //! | `timeout` | timeouts |
@@ -28,6 +29,7 @@ pub(crate) mod preconditions;
 pub(crate) mod problem;
 pub(crate) mod problem_types;
 pub(crate) mod query;
+pub(crate) mod range;
 pub(crate) mod rate;
 pub(crate) mod schema;
 pub(crate) mod state;

@@ -14,6 +14,7 @@
 //! | `list`, `inventory` | lists as tables; servers, racks, MSBs and hardware types of the region; one rack |
 //! | `search` | everything that has a name or an id |
 //! | `servers`, `server` | servers of a reservation; one server and its history |
+//! | `history`, `chart` | the region over time; charts with their tables |
 //! | `moves` | moves of servers, and the switch that stops them |
 //! | `requests` | requests with their outcome |
 //! | `failures`, `give_way` | unavailability, outages, replacements, loans; preemption when several MSBs are lost |
@@ -26,6 +27,7 @@
 
 mod arrival;
 mod asset;
+mod chart;
 mod composition;
 mod drills;
 mod emergencies;
@@ -33,6 +35,7 @@ mod events;
 mod failures;
 mod give_way;
 mod heat;
+mod history;
 mod inventory;
 mod layout;
 mod link;
@@ -91,6 +94,7 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/plans/{id}/apply", post(plan::apply))
         .route("/solves", get(solves::show).post(solves::ask))
         .route("/solves/{id}", get(solve::show))
+        .route("/history", get(history::show))
         .route("/moves", get(moves::show))
         .route("/moves/stop", post(moves::stop))
         .route("/moves/resume", post(moves::resume))

@@ -1,6 +1,7 @@
 //! One reservation: promise, holdings, what an MSB loss would leave, shortfall with reasons, moves,
 //! churn contract, history.
 
+use super::chart::{Across, Chart, Scale, Series, Unit};
 use super::composition::Composition;
 use super::layout::{NavItem, Page, Reader};
 use super::live::{AsOf, topics};
@@ -21,7 +22,6 @@ use fleet::explain::{Explainer, Explanation, HeldBy, Limit};
 use fleet::{MsbIx, Reservation, ReservationIx, ReservationKind, ReservationName, Rru, Targets};
 use maud::{Markup, html};
 use report::number;
-use serde_json::json;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
@@ -424,10 +424,11 @@ impl ReservationPage<'_> {
 
     fn history(&self) -> Markup {
         let oldest_first: Vec<_> = self.promises.iter().rev().collect();
-        let mut at: Vec<i64> = oldest_first.iter().map(|of| of.promised_at.timestamp()).collect();
+        let mut at: Vec<f64> =
+            oldest_first.iter().map(|of| of.promised_at.timestamp() as f64).collect();
         let mut values: Vec<f64> = oldest_first.iter().map(|of| of.capacity.to_f64()).collect();
         if let Some(last) = values.last().copied() {
-            at.push(self.now.timestamp());
+            at.push(self.now.timestamp() as f64);
             values.push(last);
         }
         let shown = &self.entries[..self.entries.len().min(ENTRIES_SHOWN)];
@@ -435,10 +436,10 @@ impl ReservationPage<'_> {
             section #history data-live=(topics(&[Topic::Region, Topic::Requests])) {
                 h2 { "History" }
                 @if self.promises.len() > 1 {
-                    (ui::chart("Promised capacity over time", &json!({
-                        "across": "time", "across_label": "When", "unit": "rru", "stepped": true, "from_zero": true, "at": at,
-                        "series": [{ "label": "Promised", "colour": "primal", "values": values }],
-                    })))
+                    (Chart {
+                        label: "Promised capacity over time", across: Across::Time, across_label: "When", unit: Unit::Rru,
+                        scale: Scale::FromZero, stepped: true, at, span: None, series: vec![Series::new("Promised", "primal", values)],
+                    }.show())
                 }
                 @if !self.promises.is_empty() {
                     div.scroll { table.slim {

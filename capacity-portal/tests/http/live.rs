@@ -181,7 +181,7 @@ async fn stream_is_silent_while_postgres_is() {
 #[tokio::test]
 async fn parts_of_live_pages_are_distinct_and_follow_something() {
     let place = Place::with(Authority::new(tokens(), false).expect("tokens")).await;
-    for path in ["/", "/moves", "/reservations/a"] {
+    for path in ["/", "/moves", "/reservations/a", "/solves", "/history"] {
         let (_, text) = page(&place, path, None).await;
         assert_eq!(text.matches(" data-as-of=\"").count(), 1, "{path}: {text}");
         let mut ids = Vec::new();

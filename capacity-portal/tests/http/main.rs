@@ -10,6 +10,7 @@ mod figures;
 mod foreign;
 mod give_way;
 mod guarantee;
+mod history;
 mod list_pages;
 mod lists;
 mod live;

@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use testkit::health::{Health, Occurrence};
 
-const PAGES: [&str; 24] = [
+const PAGES: [&str; 26] = [
+    "/history",
+    "/history?range=1h",
     "/settings",
     "/drills",
     "/emergencies",
