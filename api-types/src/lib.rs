@@ -8,6 +8,7 @@
 //! | [`contracts`] | churn contracts and their use |
 //! | [`quotas`] | limits of owners |
 //! | [`region`] | settings, hardware types, elastic reservations, RRU profiles |
+//! | [`history`] | figures of the region over time |
 //! | [`inventory`] | the servers, racks and MSBs of the region; racked, moved and decommissioned servers |
 //! | [`servers`] | a server, events, the audit trail |
 //! | [`failures`] | replacements, lost MSBs, loans |
@@ -38,6 +39,7 @@ pub mod contracts;
 pub mod drills;
 pub mod emergencies;
 pub mod failures;
+pub mod history;
 pub mod inventory;
 pub mod maintenance;
 pub mod moves;

@@ -22,55 +22,67 @@
   const draw = (element) => {
     const of = JSON.parse(element.querySelector("script").textContent);
     const show = units[of.unit] || units.count;
-    // A logarithmic scale where the first values would flatten the others.
-    const all = of.series.flatMap((one) => one.values).filter((v) => v !== null);
-    const wide = of.wide && all.length > 0 && Math.min(...all) > 0 && Math.max(...all) > 50 * Math.min(...all);
+    // A logarithmic scale shows whole decades, at least two. Zero has no place on it: it is drawn at the lower edge.
+    const positive = of.series.flatMap((one) => one.values).filter((v) => v > 0);
+    const log = of.log && positive.length > 0;
+    const decades = [Math.floor(Math.log10(Math.min(...positive))), Math.ceil(Math.log10(Math.max(...positive)))];
+    if (decades[1] - decades[0] < 2) decades[0] = decades[1] - 2;
+    const edges = decades.map((at) => 10 ** at);
+    const drawn = (values) => (log ? values.map((v) => (v === null ? null : Math.max(v, edges[0]))) : values);
     const axis = { stroke: colour("dim"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, space: 84, font: "12px system-ui, sans-serif" };
     const time = of.across === "time";
     // A single point needs a range: half an hour on each side. Percentages that round to zero are drawn as zero.
     const still = time && of.at.length > 0 && of.at[0] === of.at[of.at.length - 1];
-    const around = still ? () => [of.at[0] - 1800, of.at[0] + 1800] : undefined;
+    const around = of.span ? () => of.span : still ? () => [of.at[0] - 1800, of.at[0] + 1800] : undefined;
     const least = of.unit === "percent" ? 0.0005 : 0;
-    const paths = of.stepped ? uPlot.paths.stepped({ align: 1 }) : of.bars ? uPlot.paths.bars({ size: [0.8, 60] }) : undefined;
+    const paths = of.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined;
     const series = of.series.map((one) => ({
-      label: one.label, stroke: colour(one.colour), width: 2, dash: one.dashed ? [6, 4] : undefined,
-      fill: of.bars ? colour(one.colour) : undefined, paths, spanGaps: true,
-      points: { show: of.bars ? false : one.values.length < 60, size: 6, fill: colour(one.colour) },
-      value: (_, v) => (v === null || v === undefined ? "\u2013" : show(v)),
+      label: one.label, stroke: colour(one.colour), width: 2, paths, spanGaps: true,
+      points: { show: one.values.length < 60, size: 6, fill: colour(one.colour) },
+      value: (_, v) => (v === null || v === undefined ? "\u2013" : log && v <= edges[0] ? `\u2264 ${show(v)}` : show(v)),
     }));
     const options = {
       width: element.clientWidth, height: 240, series: [{
         label: of.across_label, value: (u, v) => (v === null ? "\u2013" : time ? wall(v).slice(0, 16).replace("T", " ") : units.seconds(v)),
       }, ...series],
       axes: [{ ...axis, values: time ? (_, ticks) => ticks.map((v, at) => moment(v, ticks[at - 1], ticks)) : (_, ticks) => ticks.map((v) => units.seconds(v)) },
-        { ...axis, size: 78, space: 34, values: (_, ticks) => ticks.map((v) => (v === null ? "" : show(v))) }],
-      scales: { x: { time, range: around }, y: { distr: wide ? 3 : 1, range: of.from_zero ? (_, low, high) => [0, Math.max(high * 1.08, least) || 1] : undefined } },
+        { ...axis, size: 78, space: 34, ...(log && { splits: () => Array.from({ length: decades[1] - decades[0] + 1 }, (_, at) => 10 ** (decades[0] + at)), filter: (_, ticks) => ticks }),
+          values: (_, ticks) => ticks.map((v) => (v === null ? "" : show(v))) }],
+      scales: { x: { time, range: around }, y: { distr: log ? 3 : 1, range: log ? () => edges : (_, low, high) => [0, Math.max(high * 1.08, least) || 1] } },
       tzDate: (seconds) => new Date(seconds * 1000),
       cursor: { drag: { x: true, y: false } },
     };
-    const chart = new uPlot(options, [of.at, ...of.series.map((one) => one.values)], element);
+    const chart = new uPlot(options, [of.at, ...of.series.map((one) => drawn(one.values))], element);
     new ResizeObserver(() => {
       if (element.clientWidth && element.clientWidth !== chart.width) chart.setSize({ width: element.clientWidth, height: 240 });
     }).observe(element);
     return chart;
   };
-  const charts = [...document.querySelectorAll(".chart")];
-  const drawn = charts.map(draw);
+  const drawn = new Map();
+  const enhance = (root) => {
+    for (const element of drawn.keys()) if (!element.isConnected) drawn.delete(element);
+    for (const element of root.querySelectorAll(".chart")) drawn.set(element, draw(element));
+    // Tables that are wider than the screen can be scrolled with the keyboard.
+    for (const box of root.querySelectorAll(".scroll")) {
+      if (box.scrollWidth > box.clientWidth && !box.hasAttribute("tabindex")) {
+        box.tabIndex = 0;
+        box.setAttribute("role", "region");
+        box.setAttribute("aria-label", box.querySelector("caption")?.textContent || "Table");
+      }
+    }
+  };
+  enhance(document);
+  // A part of the page was replaced.
+  document.addEventListener("exchanged", (event) => enhance(event.target));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-    charts.forEach((element, index) => { drawn[index].destroy(); drawn[index] = draw(element); });
+    for (const [element, chart] of drawn) {
+      chart.destroy();
+      drawn.set(element, draw(element));
+    }
   });
 
-  // Tables that are wider than the screen can be scrolled with the keyboard.
-  for (const box of document.querySelectorAll(".scroll")) {
-    if (box.scrollWidth > box.clientWidth && !box.hasAttribute("tabindex")) {
-      box.tabIndex = 0;
-      box.setAttribute("role", "region");
-      box.setAttribute("aria-label", box.querySelector("caption")?.textContent || "Table");
-    }
-  }
-
   // The request form shows its plan while it is filled in.
-  for (const form of document.querySelectorAll("form[data-live]")) {
+  for (const form of document.querySelectorAll("form[data-plan]")) {
     const preview = document.getElementById("live");
     let timer = 0;
     let pending = null;
@@ -112,7 +124,7 @@
       pending = new AbortController();
       preview.setAttribute("aria-busy", "true");
       try {
-        const answer = await fetch(form.dataset.live, { method: "POST", body, signal: pending.signal });
+        const answer = await fetch(form.dataset.plan, { method: "POST", body, signal: pending.signal });
         const text = await answer.text();
         if ((answer.headers.get("content-type") || "").startsWith("text/html") && answer.ok) {
           preview.innerHTML = text;

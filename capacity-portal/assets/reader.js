@@ -7,8 +7,8 @@
   const localize = (root) => {
     for (const element of root.querySelectorAll("time[data-instant]")) element.textContent = local(new Date(element.dateTime));
   };
-  if (new Date().getTimezoneOffset() !== 0 || zone !== "UTC") {
-    localize(document);
+  const elsewhere = new Date().getTimezoneOffset() !== 0 || zone !== "UTC";
+  if (elsewhere) {
     for (const note of document.querySelectorAll("[data-zone]")) note.textContent = `Times are ${zone}; point at one for UTC`;
   }
 
@@ -60,8 +60,9 @@
   });
 
   // Buttons that copy names and ids.
-  if (navigator.clipboard) {
-    for (const element of document.querySelectorAll("[data-copy]")) {
+  const copyable = (root) => {
+    if (!navigator.clipboard) return;
+    for (const element of root.querySelectorAll("[data-copy]")) {
       const button = document.createElement("button");
       button.type = "button";
       button.className = "copy";
@@ -74,7 +75,7 @@
       });
       element.after(" ", button);
     }
-  }
+  };
 
   // Tables that are complete on the page: cards on narrow screens, sorting by a column, and the rows as CSV.
   const value = (cell) => {
@@ -93,59 +94,75 @@
     const text = cell.textContent.trim().replace(/\s+/g, " ");
     return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
-  for (const table of document.querySelectorAll(".scroll > table:not(.cards):not(.calendar)")) {
-    const heads = [...(table.tHead?.rows[0]?.cells || [])];
-    const body = table.tBodies[0];
-    if (table.tHead?.rows.length !== 1 || !body || table.closest(".heat")) continue;
-    const rows = [...body.rows];
-    if (rows.some((row) => row.cells.length !== heads.length || [...row.cells].some((cell) => cell.colSpan > 1))) continue;
-    table.classList.add("cards");
-    table.setAttribute("role", "table");
-    for (const part of [table.tHead, body]) part.setAttribute("role", "rowgroup");
-    for (const row of [...table.tHead.rows, ...rows]) row.setAttribute("role", "row");
-    for (const head of heads) head.setAttribute("role", "columnheader");
-    for (const row of rows) {
-      [...row.cells].forEach((cell, at) => {
-        cell.setAttribute("role", cell.tagName === "TH" ? "rowheader" : "cell");
-        if (cell.tagName === "TD") cell.dataset.label = heads[at].textContent.trim();
-      });
-    }
-    if (rows.length < 2) continue;
-    heads.forEach((head, at) => {
-      if (head.textContent.trim() === "") return;
-      const button = document.createElement("button");
-      button.type = "button";
-      button.className = "sort";
-      button.append(...head.childNodes);
-      head.append(button);
-      button.addEventListener("click", () => {
-        const descending = head.getAttribute("aria-sort") === "ascending";
+  // The chosen order of each table, by its titles: it outlasts the replacement of a part of the page.
+  const orders = new Map();
+  const tables = (root) => {
+    for (const table of root.querySelectorAll(".scroll > table:not(.cards):not(.calendar)")) {
+      const heads = [...(table.tHead?.rows[0]?.cells || [])];
+      const body = table.tBodies[0];
+      if (table.tHead?.rows.length !== 1 || !body || table.closest(".heat")) continue;
+      const rows = [...body.rows];
+      if (rows.some((row) => row.cells.length !== heads.length || [...row.cells].some((cell) => cell.colSpan > 1))) continue;
+      table.classList.add("cards");
+      table.setAttribute("role", "table");
+      for (const part of [table.tHead, body]) part.setAttribute("role", "rowgroup");
+      for (const row of [...table.tHead.rows, ...rows]) row.setAttribute("role", "row");
+      for (const head of heads) head.setAttribute("role", "columnheader");
+      for (const row of rows) {
+        [...row.cells].forEach((cell, at) => {
+          cell.setAttribute("role", cell.tagName === "TH" ? "rowheader" : "cell");
+          if (cell.tagName === "TD") cell.dataset.label = heads[at].textContent.trim();
+        });
+      }
+      if (rows.length < 2) continue;
+      const titles = heads.map((head) => head.textContent.trim()).join("|");
+      const sort = (at, descending) => {
         for (const other of heads) other.removeAttribute("aria-sort");
-        head.setAttribute("aria-sort", descending ? "descending" : "ascending");
+        heads[at].setAttribute("aria-sort", descending ? "descending" : "ascending");
         const sign = descending ? -1 : 1;
         const keyed = rows.map((row) => [value(row.cells[at]), row]);
         keyed.sort((one, other) => sign * compare(one[0], other[0]));
         body.append(...keyed.map(([, row]) => row));
+        orders.set(titles, [at, descending]);
+      };
+      heads.forEach((head, at) => {
+        if (head.textContent.trim() === "") return;
+        const button = document.createElement("button");
+        button.type = "button";
+        button.className = "sort";
+        button.append(...head.childNodes);
+        head.append(button);
+        button.addEventListener("click", () => sort(at, head.getAttribute("aria-sort") === "ascending"));
       });
-    });
-    if (rows.length < 4) continue;
-    const tools = document.createElement("div");
-    tools.className = "tools";
-    const save = document.createElement("button");
-    save.type = "button";
-    save.className = "plain";
-    save.textContent = "CSV";
-    const name = table.caption?.textContent.trim() || "table";
-    save.setAttribute("aria-label", `Save as CSV: ${name}`);
-    save.addEventListener("click", () => {
-      const lines = [heads, ...[...body.rows].map((row) => [...row.cells])].map((cells) => cells.map(field).join(","));
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(new Blob([lines.join("\r\n") + "\r\n"], { type: "text/csv" }));
-      link.download = `${name.toLowerCase().replace(/[^a-z0-9]+/g, "-").slice(0, 40) || "table"}.csv`;
-      link.click();
-      URL.revokeObjectURL(link.href);
-    });
-    tools.append(save);
-    table.parentElement.before(tools);
-  }
+      if (orders.has(titles)) sort(...orders.get(titles));
+      if (rows.length < 4) continue;
+      const tools = document.createElement("div");
+      tools.className = "tools";
+      const save = document.createElement("button");
+      save.type = "button";
+      save.className = "plain";
+      save.textContent = "CSV";
+      const name = table.caption?.textContent.trim() || "table";
+      save.setAttribute("aria-label", `Save as CSV: ${name}`);
+      save.addEventListener("click", () => {
+        const lines = [heads, ...[...body.rows].map((row) => [...row.cells])].map((cells) => cells.map(field).join(","));
+        const link = document.createElement("a");
+        link.href = URL.createObjectURL(new Blob([lines.join("\r\n") + "\r\n"], { type: "text/csv" }));
+        link.download = `${name.toLowerCase().replace(/[^a-z0-9]+/g, "-").slice(0, 40) || "table"}.csv`;
+        link.click();
+        URL.revokeObjectURL(link.href);
+      });
+      tools.append(save);
+      table.parentElement.before(tools);
+    }
+  };
+
+  const enhance = (root) => {
+    if (elsewhere) localize(root);
+    copyable(root);
+    tables(root);
+  };
+  enhance(document);
+  // A part of the page was replaced.
+  document.addEventListener("exchanged", (event) => enhance(event.target));
 })();

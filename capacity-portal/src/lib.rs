@@ -6,6 +6,7 @@
 //! | `api` | `/v1` for owners and allocators, `/ops/v1` for operators, probes, the OpenAPI description |
 //! | `web` | pages for people |
 //! | `region_summary` | the region summarized for pages |
+//! | `sampler` | samples of the region over time |
 //! | `local` | the unix socket for administrators of this machine |
 //! | `archive`, `rehearsal` | interfaces that `ras` implements: files of solves, simulated decisions |
 //!
@@ -22,6 +23,7 @@ mod http;
 mod local;
 mod region_summary;
 mod rehearsal;
+mod sampler;
 mod web;
 
 pub use api::probes::region_status;
@@ -41,16 +43,19 @@ use axum_server::Server;
 use axum_server::tls_rustls::RustlsAcceptor;
 use broker::{AllocatorView, Broker};
 use control::{
-    ChangeNotifier, EventBatcher, PlanQueue, Planner, RegionCache, RemotePlanner, admission,
+    ChangeNotifier, EventBatcher, LiveFeed, PlanQueue, Planner, RegionCache, RemotePlanner,
+    admission,
 };
 use fleet::pace::Limits as MoveLimits;
 use http::auth::cache::TokenCache;
+use http::followers::PageFollowers;
 use http::limits::{self, HEAD_WITHIN, RequestLimits};
 use http::rate::RateLimits;
 use http::state::Site;
 use http::tls::Tls;
 use hyper_util::rt::TokioTimer;
 use region_summary::RegionSummaries;
+use sampler::Sampler;
 use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -91,6 +96,7 @@ pub struct Portal {
     socket: Option<LocalSocket>,
     router: Router,
     region: RegionCache,
+    sampler: Sampler,
 }
 
 /// A bound network address.
@@ -134,8 +140,9 @@ impl Portal {
             Some(at) => Some(Network::bind(at, settings.tls.as_ref()).await?),
             None => None,
         };
-        let (router, region) = router(broker, settings);
-        Ok(Portal { network, socket, router, region })
+        let (router, sampler) = router(broker, settings);
+        let region = sampler.region.clone();
+        Ok(Portal { network, socket, router, region, sampler })
     }
 
     /// The bound network address.
@@ -165,7 +172,7 @@ impl Portal {
     /// # Errors
     /// [`PortalError::Serve`].
     pub async fn serve(self) -> Result<(), PortalError> {
-        let Portal { network, socket, router, .. } = self;
+        let Portal { network, socket, router, sampler, .. } = self;
         let local = router.clone();
         let network = async {
             match network {
@@ -182,6 +189,7 @@ impl Portal {
         let served = tokio::select! {
             served = network => served,
             served = socket => served,
+            never = sampler.run() => match never {},
         };
         served.map_err(PortalError::Serve)
     }
@@ -214,23 +222,28 @@ impl Network {
     }
 }
 
-fn router(broker: Broker, settings: PortalSettings) -> (Router, RegionCache) {
+fn router(broker: Broker, settings: PortalSettings) -> (Router, Sampler) {
     let notifier = ChangeNotifier::start(broker.clone());
     let secure = settings.tls.is_some() || settings.tls_before;
     let rate = RateLimits::start(settings.requests_per_second);
     let limits = Arc::new(RequestLimits { rate: rate.clone(), secure });
     let decides = settings.planner.is_some();
+    let summaries = RegionSummaries::default();
     let region = RegionCache::start(broker.clone(), &notifier);
+    let sampler =
+        Sampler { broker: broker.clone(), region: region.clone(), summaries: summaries.clone() };
     let site = Site {
         tokens: TokenCache::start(settings.authority, broker.clone(), rate, secure),
         allocators: AllocatorView::new(broker.clone()),
         batcher: EventBatcher::start(broker.clone()),
+        live: LiveFeed::start(broker.clone(), &notifier, &region),
+        page_followers: PageFollowers::default(),
         region: region.clone(),
         plan_queue: PlanQueue::new(settings.planner),
         remote_planner: RemotePlanner::new(broker.clone(), region.clone()),
         rehearsal: settings.rehearsal,
         move_limits: settings.move_limits,
-        region_summaries: RegionSummaries::default(),
+        region_summaries: summaries,
         notifier,
         archive: settings.archive,
         open_metrics: settings.open_metrics,
@@ -250,5 +263,5 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, RegionCache) {
         .layer(from_fn_with_state(limits, limits::enforce));
     // Around the router, because the path decides the route.
     let router = Router::new().fallback_service(router).layer(map_request(limits::dot_segments));
-    (router, region)
+    (router, sampler)
 }

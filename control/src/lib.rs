@@ -10,6 +10,7 @@
 //! | [`region_cache`] | the region in memory |
 //! | [`reservation_status`] | capacity and state of each reservation |
 //! | [`change_notifier`] | one subscription to the audit trail for all followers |
+//! | [`live_feed`] | what has changed, for pages that follow the region |
 //! | [`event_batcher`] | group commit of health reports |
 //!
 //! Start with [`Admission`].
@@ -20,6 +21,7 @@ pub mod admission;
 pub mod change_notifier;
 mod error;
 pub mod event_batcher;
+pub mod live_feed;
 pub mod plan_queue;
 pub mod planner;
 pub mod region_cache;
@@ -30,6 +32,7 @@ pub use admission::Admission;
 pub use change_notifier::ChangeNotifier;
 pub use error::AdmissionError;
 pub use event_batcher::{BatchError, EventBatcher};
+pub use live_feed::{LiveFeed, LiveVersion, Topic};
 pub use plan_queue::{PlanQueue, PlanQueueError};
 pub use planner::{PlanRefused, Planned, Planner};
 pub use region_cache::{CachedRegion, RegionCache, RegionError};

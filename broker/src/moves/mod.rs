@@ -1,5 +1,6 @@
 //! Moves of servers, the mover's epoch and pace, rollouts of host profiles.
 
+pub(crate) mod arrival;
 pub(crate) mod lifecycle;
 pub(crate) mod mover;
 pub(crate) mod origin;
@@ -7,6 +8,7 @@ pub(crate) mod pacing;
 pub(crate) mod rollout;
 pub(crate) mod unfinished;
 
+pub use arrival::Arrivals;
 pub use fleet::MoveOrigin;
 pub use lifecycle::{OpenMove, Opened, Wanted};
 pub use mover::{Epoch, MoverDistance, MoverError, MoverInstance, MoverStatus, Stopped};
@@ -17,6 +19,7 @@ pub use unfinished::Unfinished;
 
 /// The statements of this room, by module and name.
 pub(crate) const STATEMENTS: &[crate::Statements] = &[
+    arrival::sql::ALL,
     lifecycle::sql::ALL,
     mover::sql::ALL,
     pacing::sql::ALL,

@@ -1,12 +1,14 @@
-//! Time series: results of solves, and moves per hour.
+//! Time series: results of solves, moves, and samples of the region.
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::SolveId;
 use crate::log::trail::TargetVersion;
 use chrono::{DateTime, Utc};
+use fleet::Rru;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
+use std::time::Duration;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -16,11 +18,28 @@ pub(crate) mod sql {
                 (r.report ->> 'shortfall_rru')::float8, (r.report #>> '{buffer,share}')::float8 \
             FROM solves s JOIN solve_reports r USING (solve_id) \
             WHERE s.state = 'published' ORDER BY s.version DESC LIMIT $1";
-        MOVES_BY_HOUR = "SELECT date_trunc('hour', state_at, 'UTC'), count(*) FILTER (WHERE in_use), \
-                count(*) FILTER (WHERE NOT in_use) \
+        MOVES_BY_TIME = "SELECT date_bin(make_interval(secs => $1), state_at, to_timestamp(0)), \
+                count(*) FILTER (WHERE in_use), count(*) FILTER (WHERE NOT in_use) \
             FROM moves WHERE state = 'bound' AND NOT stays \
-                AND state_at > clock_timestamp() - make_interval(hours => $1) \
+                AND state_at > clock_timestamp() - make_interval(secs => $2) \
             GROUP BY 1 ORDER BY 1";
+        /// Of several servers the first writes the sample of these minutes.
+        ADD_SAMPLE = "INSERT INTO region_samples (at, in_use, idle, shared_buffer, free, unavailable, \
+                promised_micro, held_micro, guaranteed_micro) \
+            SELECT date_bin(make_interval(secs => $1), clock_timestamp(), to_timestamp(0)), \
+                $2, $3, $4, $5, $6, $7, $8, $9 ON CONFLICT (at) DO NOTHING";
+        SAMPLED = "SELECT EXISTS (SELECT FROM region_samples \
+            WHERE at = date_bin(make_interval(secs => $1), clock_timestamp(), to_timestamp(0)))";
+        /// The last sample of each interval.
+        SAMPLES_BY_TIME = "SELECT DISTINCT ON (date_bin(make_interval(secs => $1), at, to_timestamp(0))) \
+                at, in_use, idle, shared_buffer, free, unavailable, promised_micro, held_micro, guaranteed_micro \
+            FROM region_samples WHERE at > clock_timestamp() - make_interval(secs => $2) \
+            ORDER BY date_bin(make_interval(secs => $1), at, to_timestamp(0)), at DESC";
+        SAMPLES = "SELECT at, in_use, idle, shared_buffer, free, unavailable, promised_micro, held_micro, \
+                guaranteed_micro FROM region_samples \
+            WHERE ($1::float8 IS NULL OR at > clock_timestamp() - make_interval(secs => $1)) \
+                AND ($2::timestamptz IS NULL OR at < $2) ORDER BY at DESC LIMIT $3";
+        FORGET_SAMPLES = "DELETE FROM region_samples WHERE at < clock_timestamp() - make_interval(secs => $1)";
     }
 }
 
@@ -47,15 +66,53 @@ pub struct SolveFigures {
     pub buffer_share: Option<f64>,
 }
 
-/// Servers that changed owner within one hour.
+/// Servers that changed owner within an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HourOfMoves {
-    /// The start of the hour.
+pub struct IntervalOfMoves {
+    /// The start of the interval.
     pub from: DateTime<Utc>,
     /// Servers with running containers.
     pub in_use: i64,
     /// Idle servers.
     pub idle: i64,
+}
+
+/// The time between two samples of the region.
+pub const SAMPLE_EVERY: Duration = Duration::from_secs(300);
+
+/// The figures of the region at one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegionSample {
+    /// Servers of reservations with running containers.
+    pub in_use: i32,
+    /// Servers of reservations without containers.
+    pub idle: i32,
+    /// Servers of shared buffers.
+    pub shared_buffer: i32,
+    /// Servers of no reservation.
+    pub free: i32,
+    /// Servers out of service.
+    pub unavailable: i32,
+    /// Promised capacity of all guaranteed reservations.
+    pub promised: Rru,
+    /// What they held of it.
+    pub held: Rru,
+    /// What they would have had after one more MSB loss, for each its worst.
+    pub guaranteed: Rru,
+}
+
+fn sample(row: &PgRow) -> Result<(DateTime<Utc>, RegionSample), sqlx::Error> {
+    let sample = RegionSample {
+        in_use: row.try_get(1)?,
+        idle: row.try_get(2)?,
+        shared_buffer: row.try_get(3)?,
+        free: row.try_get(4)?,
+        unavailable: row.try_get(5)?,
+        promised: Rru(row.try_get(6)?),
+        held: Rru(row.try_get(7)?),
+        guaranteed: Rru(row.try_get(8)?),
+    };
+    Ok((row.try_get(0)?, sample))
 }
 
 impl Broker {
@@ -81,19 +138,98 @@ impl Broker {
         rows.fetch_all(&self.pool).await.doing("reading what solves found")
     }
 
-    /// Servers that changed owner, per hour, oldest first; hours without a move are left out.
+    /// Servers that changed owner within a duration before now, by intervals of a length, oldest first; intervals
+    /// without a move are left out.
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn moves_by_hour(&self, hours: u16) -> Result<Vec<HourOfMoves>, DbError> {
-        let hour = |row: PgRow| {
-            Ok(HourOfMoves {
+    pub async fn moves_by_time(
+        &self,
+        within: Duration,
+        interval: Duration,
+    ) -> Result<Vec<IntervalOfMoves>, DbError> {
+        let read = |row: PgRow| {
+            Ok(IntervalOfMoves {
                 from: row.try_get(0)?,
                 in_use: row.try_get(1)?,
                 idle: row.try_get(2)?,
             })
         };
-        let rows = sqlx::query(sql::MOVES_BY_HOUR).bind(i32::from(hours)).try_map(hour);
-        rows.fetch_all(&self.pool).await.doing("counting moves by the hour")
+        let rows = sqlx::query(sql::MOVES_BY_TIME)
+            .bind(interval.as_secs_f64())
+            .bind(within.as_secs_f64())
+            .try_map(read);
+        rows.fetch_all(&self.pool).await.doing("counting moves over time")
+    }
+
+    /// Whether the sample of the present [`SAMPLE_EVERY`] is written.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn is_sampled(&self) -> Result<bool, DbError> {
+        let asked = sqlx::query_scalar(sql::SAMPLED).bind(SAMPLE_EVERY.as_secs_f64());
+        asked.fetch_one(&self.pool).await.doing("looking for a sample of the region")
+    }
+
+    /// Writes the sample of the present [`SAMPLE_EVERY`], unless there is one.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn add_sample(&self, of: &RegionSample) -> Result<(), DbError> {
+        let added = sqlx::query(sql::ADD_SAMPLE)
+            .bind(SAMPLE_EVERY.as_secs_f64())
+            .bind(of.in_use)
+            .bind(of.idle)
+            .bind(of.shared_buffer)
+            .bind(of.free)
+            .bind(of.unavailable)
+            .bind(of.promised.0)
+            .bind(of.held.0)
+            .bind(of.guaranteed.0)
+            .execute(&self.pool);
+        added.await.map(|_| ()).doing("writing a sample of the region")
+    }
+
+    /// The last sample of each interval within a duration before now, oldest first.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn samples_by_time(
+        &self,
+        within: Duration,
+        interval: Duration,
+    ) -> Result<Vec<(DateTime<Utc>, RegionSample)>, DbError> {
+        let rows = sqlx::query(sql::SAMPLES_BY_TIME)
+            .bind(interval.as_secs_f64())
+            .bind(within.as_secs_f64())
+            .try_map(|row: PgRow| sample(&row));
+        rows.fetch_all(&self.pool).await.doing("reading samples of the region")
+    }
+
+    /// A page of samples, newest first, of those within a duration before now.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn samples_page(
+        &self,
+        within: Option<Duration>,
+        before: Option<DateTime<Utc>>,
+        limit: u32,
+    ) -> Result<Vec<(DateTime<Utc>, RegionSample)>, DbError> {
+        let rows = sqlx::query(sql::SAMPLES)
+            .bind(within.map(|within| within.as_secs_f64()))
+            .bind(before)
+            .bind(i64::from(limit))
+            .try_map(|row: PgRow| sample(&row));
+        rows.fetch_all(&self.pool).await.doing("reading samples of the region")
+    }
+
+    /// Deletes samples beyond an age.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn forget_samples(&self, age: Duration) -> Result<(), DbError> {
+        let deleted = sqlx::query(sql::FORGET_SAMPLES).bind(age.as_secs_f64());
+        deleted.execute(&self.pool).await.map(|_| ()).doing("deleting samples of the region")
     }
 }

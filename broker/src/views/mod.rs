@@ -7,6 +7,7 @@ pub(crate) mod invalidation;
 pub(crate) mod lists;
 pub(crate) mod metrics;
 pub(crate) mod page_cache;
+pub(crate) mod pulse;
 pub(crate) mod reservation;
 pub(crate) mod reserved_server;
 pub(crate) mod server;
@@ -17,9 +18,10 @@ pub(crate) mod totals;
 pub(crate) mod watch;
 
 pub use allocator::{AllocatorView, ReservedFilter, ReservedPage, SERVERS_PAGE_MAX};
-pub use history::{HourOfMoves, SolveFigures};
+pub use history::{IntervalOfMoves, RegionSample, SAMPLE_EVERY, SolveFigures};
 pub use lists::{EventRow, EventsAsked, MoveRow, MovesAsked, SolvesAsked, TrailAsked};
 pub use metrics::{LastSolve, Metrics, REPLACED_WITHIN};
+pub use pulse::Pulse;
 pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
 pub use reserved_server::{ReservedServer, ServerState};
 pub use server::{PastKind, ServerDetail, ServerMaintenance, ServerPast, ServerTarget};
@@ -37,6 +39,7 @@ pub(crate) const STATEMENTS: &[crate::Statements] = &[
     invalidation::sql::ALL,
     lists::sql::ALL,
     metrics::sql::ALL,
+    pulse::sql::ALL,
     reservation::sql::ALL,
     reserved_server::sql::ALL,
     server::sql::ALL,

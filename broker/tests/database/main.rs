@@ -10,6 +10,7 @@ mod crash;
 mod current;
 mod events;
 mod harness;
+mod history;
 mod jobs;
 mod keys;
 mod load;

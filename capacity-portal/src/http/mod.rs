@@ -6,9 +6,11 @@
 //! | `problem`, `problem_types` | errors as `application/problem+json`; their codes and meanings |
 //! | `auth` | tokens, roles, sessions and the caller of a request |
 //! | `limits`, `rate` | middleware in front of every route; rate limits |
+//! | `followers` | limits on pages that follow the region |
 //! | `query`, `body` | strict reading of queries and bodies |
 //! | `field` | field errors, and the reader of objects that reports every one |
 //! | `list`, `list_filter`, `page` | lists: filters, order, pages and their tokens |
+//! | `range` | ranges of time before now |
 //! | `preconditions`, `idempotency` | `If-Match` and ETags; `Idempotency-Key` |
 //! | `schema` | parts of OpenAPI schemas |
 //! | `timeout` | timeouts |
@@ -17,6 +19,7 @@
 pub(crate) mod auth;
 pub(crate) mod body;
 pub(crate) mod field;
+pub(crate) mod followers;
 pub(crate) mod idempotency;
 pub(crate) mod limits;
 pub(crate) mod list;
@@ -26,6 +29,7 @@ pub(crate) mod preconditions;
 pub(crate) mod problem;
 pub(crate) mod problem_types;
 pub(crate) mod query;
+pub(crate) mod range;
 pub(crate) mod rate;
 pub(crate) mod schema;
 pub(crate) mod state;

@@ -84,7 +84,7 @@ impl RateLimits {
 }
 
 /// The address block of one party: for IPv6 the upper half, as a host chooses the lower half freely.
-fn block(of: IpAddr) -> IpAddr {
+pub(crate) fn block(of: IpAddr) -> IpAddr {
     match of.to_canonical() {
         IpAddr::V6(of) => IpAddr::V6((of.to_bits() >> 64 << 64).into()),
         of @ IpAddr::V4(_) => of,

@@ -1,6 +1,7 @@
 //! State shared by all handlers.
 
 use super::auth::cache::TokenCache;
+use super::followers::PageFollowers;
 use super::problem::Problem;
 use super::timeout::in_time;
 use crate::archive::Archive;
@@ -9,7 +10,8 @@ use crate::rehearsal::Rehearse;
 use axum::extract::FromRef;
 use broker::{AllocatorView, Broker};
 use control::{
-    Admission, CachedRegion, ChangeNotifier, EventBatcher, PlanQueue, RegionCache, RemotePlanner,
+    Admission, CachedRegion, ChangeNotifier, EventBatcher, LiveFeed, PlanQueue, RegionCache,
+    RemotePlanner,
 };
 use fleet::pace::Limits as MoveLimits;
 use std::sync::Arc;
@@ -24,6 +26,9 @@ pub(crate) struct Site {
     pub(crate) tokens: TokenCache,
     pub(crate) batcher: EventBatcher,
     pub(crate) notifier: ChangeNotifier,
+    /// What has changed, for pages that follow the region.
+    pub(crate) live: LiveFeed,
+    pub(crate) page_followers: PageFollowers,
     pub(crate) region: RegionCache,
     /// Plans made in this process.
     pub(crate) plan_queue: PlanQueue,

@@ -53,6 +53,8 @@ assets! {
     /// Charts, keyboard scrolling of wide tables, and the plan shown while a request is typed. Pages are
     /// complete without it.
     SCRIPT = "ras", "js", "text/javascript; charset=utf-8", include_str!("../../assets/ras.js");
+    /// Replaces parts of pages when the region has changed. Pages are complete without it.
+    LIVE = "live", "js", "text/javascript; charset=utf-8", include_str!("../../assets/live.js");
     /// The theme that the reader has chosen, applied before a page is painted.
     THEME = "theme", "js", "text/javascript; charset=utf-8", include_str!("../../assets/theme.js");
     /// What makes pages easier to read: local times, sorting, CSV, copying, keys. Pages are complete without it.

@@ -25,6 +25,7 @@ pub(super) enum NavItem {
     Inventory,
     Moves,
     Solves,
+    History,
     Failures,
     Maintenance,
     Drills,
@@ -44,7 +45,7 @@ impl NavItem {
 }
 
 /// The navigation in order: entry, path, title.
-const NAVIGATION: [(NavItem, &str, &str); 14] = [
+const NAVIGATION: [(NavItem, &str, &str); 15] = [
     (NavItem::Overview, "/", "Overview"),
     (NavItem::Reservations, "/reservations", "Reservations"),
     (NavItem::Request, "/request", "Request"),
@@ -52,6 +53,7 @@ const NAVIGATION: [(NavItem, &str, &str); 14] = [
     (NavItem::Inventory, "/servers", "Servers"),
     (NavItem::Moves, "/moves", "Moves"),
     (NavItem::Solves, "/solves", "Solves"),
+    (NavItem::History, "/history", "History"),
     (NavItem::Failures, "/failures", "Failures"),
     (NavItem::Maintenance, "/maintenance", "Maintenance"),
     (NavItem::Drills, "/drills", "Drills"),
@@ -215,6 +217,8 @@ fn document(page: &Page, reader: Option<&Reader>) -> Markup {
                     script defer src=(asset::CHARTS.path()) {}
                     script defer src=(asset::HEAT_MAPS.path()) {}
                 }
+                // Before the scripts that change what was served.
+                script defer src=(asset::LIVE.path()) {}
                 script defer src=(asset::SCRIPT.path()) {}
                 script defer src=(asset::READER.path()) {}
             }

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `layout` | document, navigation, readers of pages, error pages |
 //! | `asset` | style sheet, script, chart library and icon |
+//! | `events`, `live` | what has changed, for pages that follow; the parts of pages that follow, and their age |
+//! | `arrival` | how many of the servers assigned to a reservation have arrived |
 //! | `ui`, `link` | tiles, bars, legends, times; paths of pages |
 //! | `overview`, `rack_map` | the region at a glance; maps of racks and the page of an MSB |
 //! | `reservations`, `reservation`, `composition` | the list; one reservation; its hardware, explained |
@@ -13,6 +15,7 @@
 //! | `list`, `inventory` | lists as tables; servers, racks, MSBs and hardware types of the region; one rack |
 //! | `search` | everything that has a name or an id |
 //! | `servers`, `server` | servers of a reservation; one server and its history |
+//! | `history`, `chart` | the region over time; charts with their tables |
 //! | `moves` | moves of servers, and the switch that stops them |
 //! | `requests` | requests with their outcome |
 //! | `failures`, `give_way` | unavailability, outages, replacements, loans; preemption when several MSBs are lost |
@@ -24,17 +27,22 @@
 //! | `trail`, `stuck` | the audit trail; work that does not progress |
 //! | `sign_in` | sessions |
 
+mod arrival;
 mod asset;
+mod chart;
 mod composition;
 mod drills;
 mod emergencies;
+mod events;
 mod failures;
 mod give_way;
 mod heat;
+mod history;
 mod inventory;
 mod layout;
 mod link;
 mod list;
+mod live;
 mod maintenance;
 mod maintenance_form;
 mod moves;
@@ -95,6 +103,7 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/plans/{id}/apply", post(plan::apply))
         .route("/solves", get(solves::show).post(solves::ask))
         .route("/solves/{id}", get(solve::show))
+        .route("/history", get(history::show))
         .route("/moves", get(moves::show))
         .route("/moves/stop", post(moves::stop))
         .route("/moves/resume", post(moves::resume))
@@ -127,5 +136,6 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/sign-in", get(sign_in::page).post(sign_in::sign_in))
         .route("/sign-out", post(sign_in::sign_out))
         .layer(from_fn(layout::error_pages))
+        .route("/events", get(events::follow))
         .merge(asset::routes())
 }

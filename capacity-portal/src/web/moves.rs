@@ -3,6 +3,7 @@
 use super::layout::{NavItem, Page, Reader, RegionReader};
 use super::link;
 use super::list::{Params, with_query};
+use super::live::{AsOf, topics};
 use super::ui::{self, Mood};
 use crate::http::auth::Role;
 use crate::http::page::PageCursor;
@@ -13,6 +14,7 @@ use axum::http::StatusCode;
 use axum::response::{Html, Redirect};
 use broker::{MoveRow, MoveState, MoverStatus, MovesAsked, State as _};
 use chrono::{DateTime, Utc};
+use control::Topic;
 use fleet::ReservationName;
 use maud::{Markup, html};
 use report::number;
@@ -56,10 +58,10 @@ pub(super) async fn show(
         open,
         before: cursor.id(given(&wanted.after).as_deref())?,
     };
+    let as_of = AsOf::begin(&site).await?;
     let rows = in_time(site.broker.moves_page(&asked, ROWS + 1)).await?;
     let (rows, next) = cursor.page(rows, ROWS, |of| of.id.to_string());
     let mover = in_time(site.broker.mover_status()).await?;
-    let now = in_time(site.broker.clock()).await?;
     let filters = [
         ("reservation", wanted.reservation.as_str()),
         ("server", &wanted.server),
@@ -68,8 +70,8 @@ pub(super) async fn show(
     let to = |after: &str| with_query("/moves", filters.into_iter().chain([("after", after)]));
     let body = html! {
         h1 { "Moves" }
-        p.facts { span { "A move changes the owner of a server, step by step. Newest first." } }
-        (switch(&mover, &reader))
+        p.facts { span { "A move changes the owner of a server, step by step. Newest first." } (as_of.show()) }
+        div #mover data-live=(topics(&[Topic::Moves])) { (switch(&mover, &reader)) }
         form.toolbar role="search" method="get" action="/moves" {
             div.field { label for="reservation" { "From or to reservation" }
                 input #reservation type="search" name="reservation" value=(wanted.reservation) autocomplete="off"; }
@@ -85,10 +87,12 @@ pub(super) async fn show(
                 } }
             button type="submit" { "Show" }
         }
-        @if rows.is_empty() { (ui::missing("No move matches.")) } @else { (table(&rows, now)) }
-        nav.pages aria-label="Pages" {
-            @if !wanted.after.is_empty() { a href=(to("")) rel="start" { "Newest" } }
-            @if let Some(next) = &next { a href=(to(next)) rel="next" { "Older" } }
+        div #rows data-live=(topics(&[Topic::Moves])) {
+            @if rows.is_empty() { (ui::missing("No move matches.")) } @else { (table(&rows, as_of.now())) }
+            nav.pages aria-label="Pages" {
+                @if !wanted.after.is_empty() { a href=(to("")) rel="start" { "Newest" } }
+                @if let Some(next) = &next { a href=(to(next)) rel="next" { "Older" } }
+            }
         }
     };
     Ok(Page { nav: NavItem::Moves, title: "Moves", charts: false, body }.show(&reader))

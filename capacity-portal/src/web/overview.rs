@@ -1,6 +1,7 @@
 //! The region at a glance: guarantees, rack maps, hardware, moves under way, latest solves.
 
 use super::layout::{NavItem, Page, Reader};
+use super::live::{AsOf, topics};
 use super::rack_map::{self, View, ViewQuery};
 use super::ui::{self, Mood};
 use super::{link, solves};
@@ -10,6 +11,7 @@ use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use broker::{Metrics, OpenMove, Outage, SolveRow};
 use chrono::{DateTime, Utc};
+use control::Topic;
 use fleet::audit::{Certified, Standing};
 use fleet::{DatacenterIx, HardwareTypeIx, Rru};
 use maud::{Markup, html};
@@ -33,8 +35,10 @@ pub(super) async fn show(
         return Ok(Redirect::to("/reservations").into_response());
     }
     let broker = &site.broker;
+    let as_of = AsOf::begin(&site).await?;
     let summary = site.region_summaries.current(&site.region).await?;
-    let (now, metrics) = (in_time(broker.clock()).await?, in_time(broker.metrics()).await?);
+    let as_of = as_of.with(&site, summary.as_deref()).await?;
+    let metrics = in_time(broker.metrics()).await?;
     let moves = in_time(broker.moves_under_way()).await?;
     let distance = in_time(broker.mover_status()).await?.distance;
     let cannot_act = distance.and_then(|of| of.cannot_act());
@@ -42,7 +46,8 @@ pub(super) async fn show(
     let outages = in_time(broker.outages(true, 20)).await?;
     let body = match &summary {
         Some(summary) => {
-            let of = Overview { summary, now, metrics, moves, cannot_act, solves, outages };
+            let now = as_of.now();
+            let of = Overview { summary, as_of, now, metrics, moves, cannot_act, solves, outages };
             body(&of, show)
         }
         None => empty(),
@@ -54,6 +59,7 @@ pub(super) async fn show(
 /// What the page shows.
 struct Overview<'a> {
     summary: &'a RegionSummary,
+    as_of: AsOf,
     now: DateTime<Utc>,
     metrics: Metrics,
     moves: Vec<OpenMove>,
@@ -79,16 +85,18 @@ fn body(of: &Overview, view: View) -> Markup {
                 p.kicker { "Region" }
                 h1 { (region.region) }
                 p.facts {
-                    span { "as of " (ui::ago(of.summary.region().taken_at, of.now)) }
-                    span { "targets version " (ui::count(of.metrics.version)) }
-                    span { a href="/trail" { "audit entry " (ui::count(of.metrics.seq)) } }
+                    (of.as_of.show())
+                    span #versions data-live=(topics(&Topic::ALL)) { "targets version " (ui::count(of.metrics.version)) ", "
+                        a href="/trail" { "audit entry " (ui::count(of.metrics.seq)) } }
                 }
             }
             div.actions { a.button.main href="/request" { "Request capacity" } }
         }
-        (verdict(of))
-        (tiles(of))
-        section #map {
+        div #standing data-live=(topics(&[Topic::Region, Topic::Moves, Topic::Failures, Topic::Maintenance])) {
+            (verdict(of))
+            (tiles(of))
+        }
+        section #map data-live=(topics(&[Topic::Region, Topic::Failures])) {
             h2 { "Rack map" }
             p.lead { "Each cell is a rack and each box an MSB, the largest fault domain. \
                 The label “at risk” counts the reservations that would have less than promised after the loss of that MSB." }
@@ -101,7 +109,7 @@ fn body(of: &Overview, view: View) -> Markup {
         (buffers(of.summary))
         div.columns {
             (under_way(&of.moves))
-            section {
+            section #solves data-live=(topics(&[Topic::Solves])) {
                 h2 { "Latest solves" }
                 (solves::table(&of.solves, of.now))
                 p.note { a href="/solves" { "All solves" } }
@@ -278,7 +286,7 @@ fn datacenter_map(of: &Overview, ix: DatacenterIx, name: &str, view: View) -> Ma
 
 fn buffers(summary: &RegionSummary) -> Markup {
     html! {
-        section #buffers {
+        section #buffers data-live=(topics(&[Topic::Region])) {
             h2 { "Hardware and shared buffers" }
             p.lead { "A shared buffer is a reserve of servers of one hardware type that replaces servers that fail." }
             (ui::legend(summary.all.by_use().map(|(class, label, _)| (class, label.to_owned()))))
@@ -319,7 +327,7 @@ fn under_way(moves: &[OpenMove]) -> Markup {
         *in_use += usize::from(of.in_use);
     }
     html! {
-        section #moves {
+        section #moves data-live=(topics(&[Topic::Moves])) {
             h2 { "Moves under way" }
             @if kinds.is_empty() { (ui::missing("No server is moving.")) } @else {
                 div.scroll { table {

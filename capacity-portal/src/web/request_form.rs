@@ -196,7 +196,7 @@ impl FormView<'_> {
         let (described, invalid) = self.described("reservation", true);
         let priority = format!("0 is the most important; a new reservation has {PRIORITY_DEFAULT}");
         html! {
-            form.fields #request method="post" action="/request" data-live="/request/live" {
+            form.fields #request method="post" action="/request" data-plan="/request/live" {
                 (reader.csrf())
                 input type="hidden" name=(FILLED_FROM) value=(self.field(FILLED_FROM));
                 div.field { label for="reservation" { "Reservation" }

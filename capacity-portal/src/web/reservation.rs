@@ -1,18 +1,23 @@
 //! One reservation: promise, holdings, what an MSB loss would leave, shortfall with reasons, moves,
 //! churn contract, history.
 
+use super::chart::{Across, Chart, Scale, Series, Unit};
 use super::composition::Composition;
 use super::layout::{NavItem, Page, Reader};
+use super::live::{AsOf, topics};
 use super::ui::{self, Mood};
-use super::{link, reservation_actions, reservations, trail};
+use super::{arrival, link, reservation_actions, reservations, trail};
 use crate::http::auth::Role;
 use crate::http::{Problem, Site, in_time};
 use crate::region_summary::RegionSummary;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Html;
-use broker::{ContractUse, Entry, OpenMove, PromiseVersion, Rollout, State as _};
+use broker::{
+    Arrivals, ContractUse, Entry, MoverStatus, OpenMove, PromiseVersion, Rollout, State as _,
+};
 use chrono::{DateTime, Utc};
+use control::Topic;
 use fleet::audit::{Certified, Standing};
 use fleet::explain::{Explainer, Explanation, HeldBy, Limit};
 use fleet::{MsbIx, Reservation, ReservationIx, ReservationKind, ReservationName, Rru, Targets};
@@ -46,12 +51,15 @@ pub(super) async fn show(
         let detail = format!("there is no reservation {name:?}");
         Problem::new(StatusCode::NOT_FOUND, "unknown_reservation", detail)
     };
+    let as_of = AsOf::begin(&site).await?;
     let summary = site.region_summaries.current(&site.region).await?.ok_or_else(unknown)?;
     let ix = summary.region().reservation(&name).ok_or_else(unknown)?;
     if !reader.sees(&summary.region().reservations[ix.ix()].owner) {
         return Err(unknown());
     }
-    let now = in_time(broker.clock()).await?;
+    let as_of = as_of.with(&site, Some(&summary)).await?;
+    let arrivals = in_time(broker.arrivals(&name)).await?;
+    let mover = in_time(broker.mover_status()).await?;
     let promises = in_time(broker.promise_versions(&name, None, VERSIONS)).await?;
     let contract = in_time(broker.contracts(Some(&[name.as_str().into()]))).await?.pop();
     let moves = in_time(broker.moves_under_way()).await?;
@@ -63,7 +71,10 @@ pub(super) async fn show(
         reader: &reader,
         summary: &summary,
         ix,
-        now,
+        now: as_of.now(),
+        as_of,
+        arrivals,
+        mover,
         promises,
         contract,
         moves,
@@ -107,6 +118,10 @@ struct ReservationPage<'a> {
     summary: &'a RegionSummary,
     ix: ReservationIx,
     now: DateTime<Utc>,
+    as_of: AsOf,
+    /// The servers that were assigned last.
+    arrivals: Option<Arrivals>,
+    mover: MoverStatus,
     promises: Vec<PromiseVersion>,
     contract: Option<ContractUse>,
     moves: Vec<OpenMove>,
@@ -136,7 +151,7 @@ impl ReservationPage<'_> {
             div.head { div {
                 (ui::crumbs(&[("/reservations", "Reservations"), (&link::reservations_of(&of.owner), &of.owner)]))
                 h1 { (of.id) }
-                p.facts {
+                p.facts #facts data-live=(topics(&[Topic::Region, Topic::Moves])) {
                     (reservations::state(self.audit(), self.summary))
                     @if of.kind != ReservationKind::Guaranteed { span { (of.kind.as_str().replace('_', " ")) } }
                     span { "priority " (of.priority) }
@@ -149,6 +164,7 @@ impl ReservationPage<'_> {
                     }
                     @if let Some(promise) = self.promises.first() { span { "promise version " (promise.version) } }
                 }
+                p.facts { (self.as_of.show()) }
             }
                 div.actions {
                     a.button href=(link::servers(&of.id)) { "Servers" }
@@ -161,11 +177,15 @@ impl ReservationPage<'_> {
             @if let Some(rollout) = self.rollout.as_ref().filter(|of| of.outdated > 0 || of.paused.is_some()) {
                 @if self.reader.may(Role::Operator) { (reservation_actions::rollout_form(&of.id, rollout, self.reader)) }
             }
-            (self.waiting)
-            (self.arriving())
-            (self.shortfall())
-            (self.tiles())
-            (self.composition.section(&of.id, self.summary, self.explanation.shortfall.as_ref().map(|short| &short.hardware)))
+            div #standing data-live=(topics(&[Topic::Region, Topic::Moves, Topic::Requests])) {
+                (self.waiting)
+                (self.arriving())
+                (self.shortfall())
+                (self.tiles())
+            }
+            div #composition data-live=(topics(&[Topic::Region])) {
+                (self.composition.section(&of.id, self.summary, self.explanation.shortfall.as_ref().map(|short| &short.hardware)))
+            }
             div.columns { (self.by_msb()) div { (self.moves()) (self.contract()) } }
             (self.history())
         }
@@ -183,18 +203,17 @@ impl ReservationPage<'_> {
         }
     }
 
-    /// Notice about servers that are assigned and have not arrived.
+    /// How many of the servers assigned last have arrived, and what the rest bring.
     fn arriving(&self) -> Markup {
         let row = self.audit();
-        let Some(arriving) = reservations::arriving(row, self.summary) else { return html! {} };
-        let decided = self.summary.figures(row).is_decided();
+        let arriving = reservations::arriving(row, self.summary);
         html! {
-            div.notice {
-                strong.verdict { "Arriving: " (number::count(arriving.servers)) " of " (number::counted(row.holding.servers, "server")) }
-                p { (number::rru(arriving.rru)) " RRU are assigned and arriving: each host is cleaned up and reconfigured first. "
-                    @if decided { "The promise is in force once all servers have arrived." }
-                    @else { "The promised capacity is not reached even when they have arrived." } }
-            }
+            @if let Some(of) = &self.arrivals { (arrival::show(of, &self.mover)) }
+            @if let Some(of) = arriving { p.note {
+                (number::rru(of.rru)) " RRU are assigned and arriving. "
+                @if self.summary.figures(row).is_decided() { "The promise is in force once all servers have arrived." }
+                @else { "The promised capacity is not reached even when they have arrived." }
+            } }
         }
     }
 
@@ -318,7 +337,7 @@ impl ReservationPage<'_> {
             }
         };
         html! {
-            section #places {
+            section #places data-live=(topics(&[Topic::Region])) {
                 h2 { "By MSB" }
                 @if msbs.is_empty() { (ui::missing("The reservation owns no available server.")) } @else {
                     p.lead { "The largest share is the embedded buffer: the RRU that the worst MSB loss would cost." }
@@ -374,7 +393,7 @@ impl ReservationPage<'_> {
         let all = arriving.len() + leaving.len();
         let in_use = leaving.iter().filter(|m| m.in_use).count();
         html! {
-            section #moves {
+            section #moves data-live=(topics(&[Topic::Moves])) {
                 h2 { "Moves under way" }
                 @if all == 0 { (ui::missing("No server is arriving or leaving.")) } @else {
                     p { (number::counted(arriving.len(), "server")) " arriving, " (number::counted(leaving.len(), "server"))
@@ -398,7 +417,7 @@ impl ReservationPage<'_> {
 
     fn contract(&self) -> Markup {
         html! {
-            section #churn {
+            section #churn data-live=(topics(&[Topic::Region, Topic::Moves])) {
                 h2 { "Churn contract" }
                 @match &self.contract {
                     None => (ui::missing("There is no churn contract: the solver may move servers in use whenever the gain exceeds the price of the moves.")),
@@ -425,21 +444,22 @@ impl ReservationPage<'_> {
 
     fn history(&self) -> Markup {
         let oldest_first: Vec<_> = self.promises.iter().rev().collect();
-        let mut at: Vec<i64> = oldest_first.iter().map(|of| of.promised_at.timestamp()).collect();
+        let mut at: Vec<f64> =
+            oldest_first.iter().map(|of| of.promised_at.timestamp() as f64).collect();
         let mut values: Vec<f64> = oldest_first.iter().map(|of| of.capacity.to_f64()).collect();
         if let Some(last) = values.last().copied() {
-            at.push(self.now.timestamp());
+            at.push(self.now.timestamp() as f64);
             values.push(last);
         }
         let shown = &self.entries[..self.entries.len().min(ENTRIES_SHOWN)];
         html! {
-            section #history {
+            section #history data-live=(topics(&[Topic::Region, Topic::Requests])) {
                 h2 { "History" }
                 @if self.promises.len() > 1 {
-                    (ui::chart("Promised capacity over time", &json!({
-                        "across": "time", "across_label": "When", "unit": "rru", "stepped": true, "from_zero": true, "at": at,
-                        "series": [{ "label": "Promised", "colour": "primal", "values": values }],
-                    })))
+                    (Chart {
+                        label: "Promised capacity over time", across: Across::Time, across_label: "When", unit: Unit::Rru,
+                        scale: Scale::FromZero, stepped: true, at, span: None, series: vec![Series::new("Promised", "primal", values)],
+                    }.show())
                 }
                 @if !self.promises.is_empty() {
                     div.scroll { table.slim {

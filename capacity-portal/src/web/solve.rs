@@ -1,5 +1,6 @@
 //! One solve: outcome, optimality gap, progress, time by step, objective, spread over MSBs.
 
+use super::chart::{Across, Chart, Scale, Series, Unit};
 use super::layout::{NavItem, Page, RegionReader};
 use super::ui::{self, Mood};
 use super::{heat, solves};
@@ -13,7 +14,7 @@ use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use report::number;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Expressions 1 to 4 of the paper: member of the report, label, colour class.
@@ -157,26 +158,35 @@ fn sections(report: &Shown) -> Markup {
             (ui::tile(Mood::Plain, "Time", &html! { (report.seconds.total.map_or(number::NOTHING.to_owned(), number::seconds)) },
                 &html! { "solver version " (text(&report.version)) ", seed " (decimal(report.seed)) }))
         }
-        div.columns { (progress(report)) (steps(report)) }
+        div.columns { (progress(&report.history)) (steps(report)) }
         (objective(report))
     }
 }
 
-fn progress(report: &Shown) -> Markup {
-    let moments: Vec<&GapPoint> = report.history.iter().filter(|of| of.phase == 1).collect();
-    let seconds: Vec<f64> = moments.iter().map(|of| of.seconds).collect();
-    let primal: Vec<Option<f64>> = moments.iter().map(|of| of.primal).collect();
-    let bound: Vec<Option<f64>> = moments.iter().map(|of| of.dual_bound).collect();
+/// The relative distance of incumbent and bound, as the solver defines it.
+fn gap(of: &GapPoint) -> Option<f64> {
+    let (primal, bound) = of.primal.zip(of.dual_bound)?;
+    let gap = if primal == bound { 0.0 } else { (primal - bound) / primal.abs() };
+    gap.is_finite().then_some(gap.max(0.0))
+}
+
+fn progress(history: &[GapPoint]) -> Markup {
+    let moments: Vec<&GapPoint> =
+        history.iter().filter(|of| of.phase == 1 && gap(of).is_some()).collect();
     html! {
         section #progress {
-            h2 { "Incumbent and bound" }
-            p.lead { "Cost of the best assignment so far, and the proved lower bound on the cost of any assignment." }
-            @if moments.is_empty() { (ui::missing("The report has no history.")) } @else {
-                (ui::chart("Cost of the incumbent and proved bound over time", &json!({
-                    "across": "seconds", "across_label": "After", "unit": "count", "at": seconds, "stepped": true, "wide": true,
-                    "series": [{ "label": "Incumbent", "colour": "primal", "values": primal },
-                        { "label": "Bound", "colour": "bound", "dashed": true, "values": bound }],
-                })))
+            h2 { "Gap over time" }
+            p.lead { "Share of the cost of the best assignment so far that any other could save at most: the distance to the proved lower bound." }
+            @if moments.is_empty() { (ui::missing("Incumbent and bound are not known yet.")) } @else {
+                (Chart {
+                    label: "Proved gap of the solve over time", across: Across::Seconds, across_label: "After", unit: Unit::Percent,
+                    scale: Scale::Log, stepped: true, at: moments.iter().map(|of| of.seconds).collect(), span: None,
+                    series: vec![
+                        Series { label: "Gap", colour: Some("primal"), values: moments.iter().map(|of| gap(of)).collect() },
+                        Series { label: "Incumbent", colour: None, values: moments.iter().map(|of| of.primal).collect() },
+                        Series { label: "Bound", colour: None, values: moments.iter().map(|of| of.dual_bound).collect() },
+                    ],
+                }.show())
             }
         }
     }

@@ -1,17 +1,18 @@
-//! Solves: the latest, their optimality gaps, and moves per hour.
+//! Solves: the latest, and their optimality gaps.
 
+use super::chart::{Across, Chart, Scale, Series, Unit};
 use super::layout::{NavItem, Page, RegionReader};
+use super::live::{AsOf, topics};
 use super::ui::{self, Mood};
 use crate::http::auth::Role;
 use crate::http::{Problem, Site, in_time};
 use axum::extract::State;
 use axum::response::{Html, Redirect};
-use broker::{Cause, HourOfMoves, SolveFigures, SolveId, SolveRow, SolveState, State as _};
-use chrono::{DateTime, TimeDelta, Utc};
+use broker::{Cause, SolveFigures, SolveId, SolveRow, SolveState, State as _};
+use chrono::{DateTime, Utc};
+use control::Topic;
 use maud::{Markup, html};
 use report::number;
-use serde_json::json;
-use std::collections::BTreeMap;
 
 /// Solves listed.
 const SOLVES: u32 = 60;
@@ -19,32 +20,26 @@ const SOLVES: u32 = 60;
 /// Solves in the charts.
 const FIGURES: u32 = 500;
 
-/// Hours of moves shown: a week.
-const HOURS: u16 = 168;
-
-/// The fewest hours of moves drawn.
-const DAY: i64 = 24;
-
 /// Handler of `GET /solves`.
 pub(super) async fn show(
     State(site): State<Site>,
     RegionReader(reader): RegionReader,
 ) -> Result<Html<String>, Problem> {
     let broker = &site.broker;
-    let now = in_time(broker.clock()).await?;
+    let as_of = AsOf::begin(&site).await?;
     let solves = in_time(broker.solves(DateTime::UNIX_EPOCH, SOLVES)).await?;
     let figures = in_time(broker.solve_figures(FIGURES)).await?;
-    let moves = in_time(broker.moves_by_hour(HOURS)).await?;
     let body = html! {
         div.head { div { h1 { "Solves" }
-        p.facts { span { "Each solve reassigns the whole region with as few moves as possible and proves how far it is from the optimum." } } }
+        p.facts { span { "Each solve reassigns the whole region with as few moves as possible and proves how far it is from the optimum." } (as_of.show()) } }
             @if reader.may(Role::Operator) { form.actions method="post" action="/solves" { (reader.csrf())
                 button.main type="submit" { "Solve now" } } } }
-        div.columns { (gaps(&figures)) (hours(&moves, now)) }
-        section {
+        section #latest data-live=(topics(&[Topic::Solves])) {
             h2 { "Latest" }
-            @if solves.is_empty() { (ui::missing("No solve was requested yet.")) } @else { (table(&solves, now)) }
+            (table(&solves, as_of.now()))
         }
+        (gaps(&figures))
+        p.note { "Moves, servers and promises over time: " a href="/history" { "History" } }
     };
     Ok(Page { nav: NavItem::Solves, title: "Solves", charts: true, body }.show(&reader))
 }
@@ -104,54 +99,23 @@ pub(super) fn took(solve: &SolveRow, now: DateTime<Utc>) -> String {
 }
 
 fn gaps(figures: &[SolveFigures]) -> Markup {
-    let oldest_first: Vec<_> = figures.iter().rev().filter(|of| of.gap.is_some()).collect();
-    let at: Vec<i64> = oldest_first.iter().map(|of| of.at.timestamp()).collect();
-    let values: Vec<_> = oldest_first.iter().map(|of| of.gap).collect();
+    let proved = figures.iter().rev().filter_map(|of| Some((of.at.timestamp() as f64, of.gap?)));
+    let (at, values): (Vec<f64>, Vec<f64>) = proved.unzip();
+    let (count, last) = (at.len(), values.last().copied());
     html! {
-        section #gaps {
+        section #gaps data-live=(topics(&[Topic::Solves])) {
             h2 { "Proved gap" }
             p.lead { "Optimality gap: the share of the cost that another assignment could save at most." }
-            @match oldest_first.last() {
+            @match last {
                 None => (ui::missing("No solve has been published yet.")),
                 Some(last) => {
-                    (ui::chart("Proved gap of each published solve over time", &json!({
-                        "across": "time", "across_label": "Published", "unit": "percent", "from_zero": true, "at": at,
-                        "series": [{ "label": "Gap", "colour": "primal", "values": values }],
-                    })))
-                    p.note { "Latest: " (ui::gap(last.gap.unwrap_or_default())) ". Shown: "
-                        (number::counted(oldest_first.len(), "solve")) "." }
+                    (Chart {
+                        label: "Proved gap of each published solve over time", across: Across::Time, across_label: "Published",
+                        unit: Unit::Percent, scale: Scale::FromZero, stepped: false, at, span: None,
+                        series: vec![Series::new("Gap", "primal", values)],
+                    }.show())
+                    p.note { "Latest: " (ui::gap(last)) ". Shown: " (number::counted(count, "solve")) "." }
                 }
-            }
-        }
-    }
-}
-
-fn hours(moves: &[HourOfMoves], now: DateTime<Utc>) -> Markup {
-    let by_hour: BTreeMap<i64, &HourOfMoves> =
-        moves.iter().map(|of| (of.from.timestamp(), of)).collect();
-    let (in_use, idle): (i64, i64) =
-        (moves.iter().map(|of| of.in_use).sum(), moves.iter().map(|of| of.idle).sum());
-    let this = now.timestamp() / 3_600 * 3_600;
-    // Hours without moves are zero, not missing.
-    let first = by_hour.keys().next().copied().unwrap_or(this);
-    // A chart needs more than one hour.
-    let first = first.min(this - TimeDelta::hours(DAY).num_seconds());
-    let first = first.max(this - TimeDelta::hours(HOURS.into()).num_seconds());
-    let at: Vec<i64> = (0..=(this - first) / 3_600).map(|hour| first + hour * 3_600).collect();
-    let of = |pick: fn(&HourOfMoves) -> i64| -> Vec<i64> {
-        at.iter().map(|hour| by_hour.get(hour).map_or(0, |of| pick(of))).collect()
-    };
-    html! {
-        section #hours {
-            h2 { "Moves per hour " span.ref { "figure 16" } }
-            p.lead { "Servers that changed their owner in the last week." }
-            @if moves.is_empty() { (ui::missing("No server was moved in the last week.")) } @else {
-                (ui::chart("Servers moved per hour in the last week", &json!({
-                    "across": "time", "across_label": "Hour from", "unit": "count", "from_zero": true, "stepped": true, "at": at,
-                    "series": [{ "label": "In use", "colour": "bound", "values": of(|of| of.in_use) },
-                        { "label": "Idle", "colour": "primal", "values": of(|of| of.idle) }],
-                })))
-                p.note { "Total: " (ui::count(in_use)) " in use, " (ui::count(idle)) " idle." }
             }
         }
     }

@@ -1,11 +1,10 @@
-//! Shared elements of pages: tiles, bars, legends, times, charts, links to further pages.
+//! Shared elements of pages: tiles, bars, legends, times, links to further pages.
 
 use crate::http::Problem;
 use chrono::{DateTime, TimeDelta, Utc};
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 use report::number;
 use serde::Deserialize;
-use serde_json::Value;
 
 /// How a figure or a state is coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,16 +164,6 @@ pub(super) fn count(number: i64) -> String {
     number::count(usize::try_from(number).unwrap_or_default())
 }
 
-/// A chart that the script draws from figures in JSON. `<` is escaped, so that no name can end the element.
-pub(super) fn chart(label: &str, figures: &Value) -> Markup {
-    let json = figures.to_string().replace('<', "\\u003c");
-    html! {
-        div.chart role="img" aria-label=(label) {
-            script type="application/json" { (PreEscaped(json)) }
-        }
-    }
-}
-
 /// A proved gap; one above zero is never shown as zero.
 pub(super) fn gap(share: f64) -> String {
     let least = 1e-6;
@@ -199,20 +188,13 @@ pub(super) fn pages(newer: Option<String>, older: Option<String>) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use super::{bar, chart, duration};
+    use super::{bar, duration};
     use chrono::TimeDelta;
 
     #[test]
     fn duration_has_the_largest_fitting_unit() {
         let of = |seconds| duration(TimeDelta::seconds(seconds)).replace('\u{202f}', " ");
         assert_eq!([5, 130, 7_300, 200_000].map(of), ["5 s", "2 min", "2 h", "2 days"]);
-    }
-
-    #[test]
-    fn chart_escapes_markup_in_names() {
-        let figures = serde_json::json!({ "label": "</script><b>" });
-        let text = chart("x", &figures).into_string();
-        assert!(!text.contains("</script><b>") && text.contains("\\u003c/script>"), "{text}");
     }
 
     #[test]

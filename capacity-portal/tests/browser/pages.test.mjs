@@ -4,6 +4,7 @@ import { after, before, describe, test } from "node:test";
 import { crawl, lookAtAll } from "./accessibility.mjs";
 import { launch, Watch } from "./browser.mjs";
 import { Keys, Mouse } from "./hands.mjs";
+import { api, Following, hide } from "./live.mjs";
 import { Region } from "./region.mjs";
 
 /** The longest time for servers to arrive, in milliseconds. */
@@ -231,6 +232,103 @@ for (const [turn, Hands] of [Mouse, Keys].entries()) {
     });
   });
 }
+
+describe("pages that follow the region", () => {
+  let context, watch, page, call;
+
+  before(async () => {
+    ({ context, watch, page } = await fresh());
+    page.setDefaultTimeout(60_000);
+    await signIn(new Mouse(page), page);
+    call = api(region);
+  });
+
+  after(async () => {
+    await context?.close();
+    assert.deepEqual(watch?.take(), []);
+  });
+
+  test("the overview shows a change through the API without a reload", async () => {
+    await page.goto(region.base);
+    const following = await Following.of(page);
+    await call("POST", "/ops/v1/moves/stop", { why: "a test" });
+    await following.shows("#standing", "stopped by an operator");
+    await call("POST", "/ops/v1/moves/resume");
+    await page.locator("#standing").filter({ hasNotText: "stopped by an operator" }).waitFor();
+  });
+
+  test("a reservation shows its servers arrive, to the last", async () => {
+    const { hardware_types: types } = await call("GET", "/ops/v1/hardware-types");
+    await call("POST", "/ops/v1/moves/stop", { why: "a test" });
+    await call("POST", "/v1/reservations", { reservation: "arriving", owner: "launch", capacity_rru: 5,
+      rru: Object.fromEntries(types.map(({ hardware_type: type }) => [type, 1])) });
+    const url = `${region.base}/reservations/arriving`;
+    const there = async () => (await context.request.get(url)).status() === 200;
+    for (const end = Date.now() + ARRIVAL; !(await there());) {
+      assert.ok(Date.now() < end, "it is not granted in time");
+      await page.waitForTimeout(200);
+    }
+    await page.goto(url);
+    const following = await Following.of(page);
+    await following.shows("#standing", /Arriving: 0 of \d+ servers, moves are stopped/);
+    assert.deepEqual(await lookAtAll(page), []);
+    await call("POST", "/ops/v1/moves/resume");
+    await following.shows("#standing", /Arrived: all \d+ servers/);
+    const bar = page.getByRole("progressbar", { name: "Servers that have arrived" });
+    assert.equal(await bar.evaluate((of) => of.value / of.max), 1);
+    assert.deepEqual(await lookAtAll(page), []);
+  });
+
+  test("a part that is worked in waits", async () => {
+    await page.goto(`${region.base}/moves`);
+    const following = await Following.of(page);
+    await page.locator("summary", { hasText: "Stop all moves" }).click();
+    await page.getByLabel("Reason").fill("half a reas");
+    await call("POST", "/ops/v1/moves/stop", { why: "another one" });
+    await following.shows("[data-as-of]", "waits while you use it");
+    assert.equal(await page.getByLabel("Reason").inputValue(), "half a reas");
+    await page.getByLabel("Reason").fill("");
+    await page.locator("summary", { hasText: "Stop all moves" }).click();
+    await page.getByRole("heading", { level: 1 }).click();
+    await following.shows("#mover", "Moves are stopped");
+    await call("POST", "/ops/v1/moves/resume");
+    await following.shows("#mover", "Executed by the mover");
+  });
+
+  test("the age of a page counts up, and says when it is not live", async () => {
+    await page.goto(`${region.base}/moves`);
+    const following = await Following.of(page);
+    await following.shows("[data-as-of]", /^as of [0-3]\s?s ago$/);
+    // The connection is lost, and no other can be made.
+    for (let turn = 0; turn < 40; turn += 1) watch.expect("ERR_FAILED");
+    await page.route("**/*", (route) => route.abort());
+    await hide(page, true);
+    await hide(page, false);
+    await following.shows("[data-as-of]", /^not live: reconnecting, as of \d+\s?s ago$/);
+    const seconds = async () => Number((await following.asOf()).match(/(\d+)\s?s ago/)[1]);
+    const before = await seconds();
+    await page.waitForTimeout(2_500);
+    assert.ok((await seconds()) >= before + 2, "it does not count up");
+    assert.equal(await page.getByRole("status").first().innerText(), "Not live: reconnecting");
+    assert.deepEqual(await lookAtAll(page), []);
+    await page.unroute("**/*");
+    await following.shows("[data-as-of]", /^as of [0-3]\s?s ago$/);
+    watch.expected.splice(0);
+  });
+
+  test("a hidden page does not follow, and catches up", async () => {
+    await page.goto(`${region.base}/moves`);
+    const following = await Following.of(page);
+    await following.shows("[data-as-of]", /^as of/);
+    await hide(page, true);
+    await call("POST", "/ops/v1/moves/stop", { why: "a test" });
+    await page.waitForTimeout(3_000);
+    assert.equal(await page.locator("#mover").filter({ hasText: "Moves are stopped" }).count(), 0);
+    await hide(page, false);
+    await following.shows("#mover", "Moves are stopped");
+    await call("POST", "/ops/v1/moves/resume");
+  });
+});
 
 describe("accessibility", () => {
   test("of the sign-in page", async () => {

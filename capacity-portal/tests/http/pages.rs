@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use testkit::health::{Health, Occurrence};
 
-const PAGES: [&str; 24] = [
+const PAGES: [&str; 26] = [
+    "/history",
+    "/history?range=1h",
     "/settings",
     "/drills",
     "/emergencies",
@@ -237,7 +239,7 @@ async fn request_is_planned_and_applied_without_scripts() {
 
     let (status, form) = page(&place, "/request?reservation=a", Some(OWNER)).await;
     assert_eq!(status, 200);
-    for needed in ["value=\"4.5\"", "name=\"rru.type\"", "value=\"1.25\"", "data-live"] {
+    for needed in ["value=\"4.5\"", "name=\"rru.type\"", "value=\"1.25\"", "data-plan"] {
         assert!(form.contains(needed), "{needed}: {form}");
     }
     let (_, other) = page(&place, "/request?reservation=b%2F%C3%BC", Some(OWNER)).await;

@@ -28,7 +28,7 @@ ras.toml:
   archive = \"/srv/archive\"   # or a URL: snapshot, settings, result and report of each solve
   keep_least = 24             # newest solves that are always kept
   keep_most = 1000            # maximum number of solves kept
-  keep_age = \"744h\"          # and their maximum age
+  keep_age = \"744h\"          # and their maximum age, as that of the history of the region
   [portal]
   read = \"open\"               # or \"token\": reads need a token, too
   requests_per_second = 1000  # per caller; more are answered with 429

@@ -6,7 +6,7 @@ use super::settings::ServiceSettings;
 use anyhow::Result;
 use broker::Broker;
 
-/// Deletes expired solves: first the files, then their URLs in the store. If interrupted between
+/// Deletes expired samples of the region and expired solves: of these first the files, then their URLs in the store. If interrupted between
 /// the two, the next run repeats the first.
 pub async fn tidy(broker: &Broker, archive: &Archive, settings: &ServiceSettings) -> Result<usize> {
     let ServiceSettings { keep_least, keep_most, keep_age, .. } = *settings;
@@ -15,6 +15,7 @@ pub async fn tidy(broker: &Broker, archive: &Archive, settings: &ServiceSettings
         archive.delete(&format!("solves/{solve}")).await?;
         broker.forget_solve(*solve).await?;
     }
+    broker.forget_samples(keep_age).await?;
     if !solves.is_empty() {
         tracing::info!(solves = solves.len(), "deleted old solves from the archive");
     }

@@ -12,6 +12,7 @@ mod events;
 mod files;
 pub(crate) mod give_way;
 mod hardware;
+mod history;
 pub(crate) mod maintenance;
 mod moves;
 pub(crate) mod places;
@@ -54,6 +55,7 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(solves::list, solves::ask))
         .routes(routes!(solves::find))
         .routes(routes!(solves::report))
+        .routes(routes!(history::list))
         .routes(routes!(files::list))
         .routes(routes!(files::find))
         .routes(routes!(moves::list))

@@ -2,7 +2,9 @@
 
 use super::authority::{Role, Token};
 use super::cache::{self, TokenCache};
+use super::secret::digest;
 use crate::http::problem::Problem;
+use crate::http::rate;
 use crate::local::LocalCaller;
 use axum::extract::{ConnectInfo, FromRef, FromRequestParts};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
@@ -10,6 +12,7 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode};
 use axum_extra::extract::CookieJar;
 use axum_extra::extract::cookie::{Cookie, SameSite};
+use broker::SecretDigest;
 use chrono::{DateTime, Utc};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -127,6 +130,11 @@ impl Caller {
             Proof::Session { csrf } => Some(csrf),
             Proof::Secret | Proof::Socket => None,
         }
+    }
+
+    /// What limits for one caller count by: its token, or the address if it has none.
+    pub(crate) fn limited_by(&self, from: IpAddr) -> SecretDigest {
+        self.token().map_or_else(|| digest(&rate::block(from).to_string()), |token| token.digest)
     }
 
     /// Waits until the token of this caller is revoked or expires: ends long-lived responses.

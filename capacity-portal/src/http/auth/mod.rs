@@ -13,4 +13,4 @@ pub(crate) mod caller;
 pub(crate) mod secret;
 
 pub(crate) use authority::Role;
-pub(crate) use caller::Caller;
+pub(crate) use caller::{Caller, address};

@@ -1,0 +1,60 @@
+//! The history of the region: samples that a server takes, their list, and the page.
+
+use crate::pages::page;
+use crate::place::{PATIENCE, Place};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Waits for the first sample.
+async fn sampled(place: &Place) -> Value {
+    let sampled = async {
+        loop {
+            let (status, list) = place.get("/ops/v1/history?range=1h").await;
+            assert_eq!(status, 200, "{list}");
+            if let Some(sample) = list["samples"].get(0) {
+                return sample.clone();
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    timeout(PATIENCE, sampled).await.expect("a server takes a sample")
+}
+
+#[tokio::test]
+async fn server_samples_the_region_as_the_overview_shows_it() {
+    let place = Place::new().await;
+    place.ready().await;
+    let sample = sampled(&place).await;
+    let uses = ["in_use", "idle", "shared_buffer", "free", "unavailable"];
+    let servers = uses.map(|of| sample[format!("servers_{of}")].as_i64().expect("a count"));
+    assert_eq!(servers.iter().sum::<i64>(), 24, "{sample}");
+    let (_, region) = place.get("/ops/v1/certificate").await;
+    let promised: f64 = region["reservations"]
+        .as_array()
+        .expect("rows")
+        .iter()
+        .map(|row| row["promised_rru"].as_f64().expect("a number"))
+        .sum();
+    assert_eq!(sample["promised_rru"].as_f64(), Some(promised), "{region}");
+    assert!(sample["guaranteed_rru"].as_f64() <= sample["held_rru"].as_f64(), "{sample}");
+    assert!(sample["held_rru"].as_f64() <= sample["promised_rru"].as_f64(), "{sample}");
+    for range in ["1h", "24h", "7d", "30d"] {
+        let (status, text) = page(&place, &format!("/history?range={range}"), None).await;
+        assert_eq!(status, 200);
+        assert!(text.contains(&format!("range={range}\" aria-current=\"true\"")), "{text}");
+        // Each chart has its figures as text.
+        assert_eq!(text.matches("class=\"chart\"").count(), 2, "no server has moved: {text}");
+        assert_eq!(text.matches("Figures as a table").count(), 2, "{text}");
+        assert!(text.contains("No server was moved in this time."), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn history_takes_known_ranges_only() {
+    let place = Place::new().await;
+    let (status, problem) = place.get("/ops/v1/history?range=2h").await;
+    assert_eq!((status.as_u16(), &problem["code"]), (400, &"malformed".into()));
+    assert!(problem["detail"].as_str().expect("text").contains("30d"), "{problem}");
+    assert_eq!(page(&place, "/history?range=2h", None).await.0, 400);
+}
