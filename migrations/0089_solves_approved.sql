@@ -19,7 +19,7 @@ COMMENT ON TABLE awaiting_targets IS 'the targets of a solve that awaits approva
 COMMENT ON COLUMN awaiting_targets.solve_id IS 'the solve';
 COMMENT ON COLUMN awaiting_targets.server IS 'the server';
 COMMENT ON COLUMN awaiting_targets.generation IS 'its generation in the snapshot';
-COMMENT ON COLUMN awaiting_targets.target_reservation IS 'who should hold it; null: nobody';
+COMMENT ON COLUMN awaiting_targets.target_reservation IS 'the reservation that should hold it; null: free';
 
 CREATE OR REPLACE FUNCTION pg_temp.add_words(relation regclass, listed text, further text[]) RETURNS void
 LANGUAGE plpgsql AS $$

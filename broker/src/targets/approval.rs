@@ -1,6 +1,6 @@
 //! Targets of a solve that await the approval of an operator.
 //!
-//! At most one solve awaits approval: the newest. A version that is published meanwhile, by whatever, makes it stale,
+//! At most one solve awaits approval: the newest. A version that is published meanwhile makes it stale,
 //! because its targets were made on the version before.
 
 use crate::infra::connection::Broker;
@@ -10,9 +10,9 @@ use crate::infra::state::{self, SolveState, State};
 use crate::log::change::Change;
 use crate::log::trail::{Action, TargetVersion};
 use crate::queue::{job, solve};
+use crate::targets::awaiting;
 use crate::targets::publish::{Publication, PublishError, Published, SolveEnd, TargetRow};
 use serde_json::json;
-use sqlx::PgConnection;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -24,14 +24,8 @@ pub(crate) mod sql {
         FIND = "SELECT state, parent FROM solves WHERE solve_id = $1";
         TARGETS = "SELECT server, generation, target_reservation FROM awaiting_targets \
             WHERE solve_id = $1 ORDER BY server";
-        END = "UPDATE solves SET state = 'published', version = $2 \
-            WHERE solve_id = $1 AND state = 'awaiting_approval'";
         REJECT = "UPDATE solves SET state = 'rejected', failure = $2 \
             WHERE solve_id = $1 AND state = 'awaiting_approval'";
-        SUPERSEDE = "UPDATE solves SET state = 'stale', failure = 'a newer decision came before its approval' \
-            WHERE state = 'awaiting_approval' AND solve_id IS DISTINCT FROM $1";
-        FORGET = "DELETE FROM awaiting_targets t USING solves s \
-            WHERE s.solve_id = t.solve_id AND s.state <> 'awaiting_approval'";
     }
 }
 
@@ -71,7 +65,7 @@ impl Broker {
             change.abandon().await?;
             return Ok(false);
         }
-        supersede(db, None).await.doing(doing)?;
+        awaiting::supersede(db, None).await.doing(doing)?;
         let awaits = sqlx::query(sql::AWAIT).bind(solve).bind(&end.result_url);
         awaits.execute(&mut *db).await.doing(doing)?;
         let report = sqlx::query(solve::sql::ADD_REPORT).bind(solve).bind(&end.report);
@@ -124,7 +118,7 @@ impl Broker {
             }
             Err(stale @ PublishError::Stale { .. }) => {
                 let mut tx = self.begin().await.doing(doing)?;
-                supersede(&mut tx, None).await.doing(doing)?;
+                awaiting::supersede(&mut tx, None).await.doing(doing)?;
                 tx.commit().await.doing(doing)?;
                 Err(stale.into())
             }
@@ -152,7 +146,7 @@ impl Broker {
             let (state, _) = found.ok_or(ApprovalError::Unknown { solve })?;
             return Err(ApprovalError::NotAwaiting { solve, state });
         }
-        sqlx::query(sql::FORGET).execute(&mut *db).await.doing(doing)?;
+        sqlx::query(awaiting::sql::FORGET).execute(&mut *db).await.doing(doing)?;
         change.record(Action::SolveRejected, &solve.to_string(), json!({ "why": why }));
         change.commit().await?;
         Ok(())
@@ -168,28 +162,4 @@ impl Broker {
         let Some((word, parent)) = found else { return Ok(None) };
         Ok(Some((state::read(&word).doing(doing)?, TargetVersion(parent))))
     }
-}
-
-/// Makes a solve that awaits approval stale, unless it is `approved`.
-pub(crate) async fn supersede(
-    db: &mut PgConnection,
-    approved: Option<SolveId>,
-) -> Result<(), sqlx::Error> {
-    sqlx::query(sql::SUPERSEDE).bind(approved).execute(&mut *db).await?;
-    sqlx::query(sql::FORGET).execute(db).await.map(drop)
-}
-
-/// Ends an approved solve in the transaction that publishes its targets.
-pub(crate) async fn end(
-    db: &mut PgConnection,
-    solve: SolveId,
-    version: TargetVersion,
-) -> Result<(), PublishError> {
-    let doing = "ending an approved solve";
-    let ended = sqlx::query(sql::END).bind(solve).bind(version.0).execute(&mut *db).await;
-    if ended.doing(doing)?.rows_affected() == 0 {
-        return Err(PublishError::SolveNotRunning { solve, parent: TargetVersion(version.0 - 1) });
-    }
-    sqlx::query(sql::FORGET).execute(db).await.doing(doing)?;
-    Ok(())
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod apply;
 pub(crate) mod approval;
+pub(crate) mod awaiting;
 pub(crate) mod publish;
 
 pub use apply::{Applied, ApplyError, ApplyPlan, PlanPatch, RequestGrant};
@@ -10,4 +11,4 @@ pub use publish::{Publication, PublishError, Published, SolveEnd, TargetRow};
 
 /// The statements of this room, by module and name.
 pub(crate) const STATEMENTS: &[crate::Statements] =
-    &[apply::sql::ALL, approval::sql::ALL, publish::sql::ALL];
+    &[apply::sql::ALL, approval::sql::ALL, awaiting::sql::ALL, publish::sql::ALL];

@@ -10,7 +10,7 @@ use crate::promises::promise::{self, Promise};
 use crate::queue::job::{self, Lease};
 use crate::queue::solve;
 use crate::snapshot::region_read::{self, Stored};
-use crate::targets::approval;
+use crate::targets::awaiting;
 use crate::topology::places::Topology;
 use chrono::{DateTime, Utc};
 use fleet::audit::{Certified, certificate};
@@ -241,7 +241,7 @@ impl Broker {
             change.abandon().await?;
             return self.explain_refusal(publication, error).await;
         }
-        approval::supersede(db, approved)
+        awaiting::supersede(db, approved)
             .await
             .doing("superseding a solve that awaits approval")?;
         let ids = holders(db, &rows).await?;
@@ -267,7 +267,9 @@ impl Broker {
             "solve": solve.map(|solve| solve.to_string()),
         });
         if let Some(solve) = approved {
-            approval::end(db, solve, version).await?;
+            if !awaiting::end(db, solve, version).await.doing("ending an approved solve")? {
+                return Err(PublishError::SolveNotRunning { solve, parent: publication.parent });
+            }
             let detail = serde_json::json!({ "version": version.0 });
             change.record(Action::SolveApproved, &solve.to_string(), detail);
         }
