@@ -85,7 +85,10 @@ impl Topic {
                 &[Topic::Requests]
             }
             Action::PlanApplied | Action::ReservationRemoved => &[Topic::Region, Topic::Requests],
-            Action::SolveRequested => &[Topic::Solves],
+            Action::SolveRequested
+            | Action::SolveAwaitsApproval
+            | Action::SolveApproved
+            | Action::SolveRejected => &[Topic::Solves],
             Action::TokenCreated | Action::TokenRevoked => &[],
             Action::UsageReported
             | Action::ContractSet

@@ -17,7 +17,7 @@ mod text;
 
 pub use composition::{TypeReason, TypeUse};
 pub use hardware::HardwareSet;
-pub use holders::{HeldBy, Right};
+pub use holders::{HIDDEN, HeldBy, Right};
 pub use limits::{Limit, LimitName};
 pub use reason::ShortfallReason;
 pub use relax::{FurtherType, Relaxation};

@@ -1,10 +1,9 @@
 //! Names and indices.
 //!
 //! Everything in a region is known outside by the name its owner gave it: UTF-8, 1 to 128
-//! characters, ordered bytewise. [`NewName`] has the rule of names that are created now. Inside, names are interned once and a dense `u32` index in a
+//! characters, ordered bytewise. `NewName` has the rule of names that are created now. Inside, names are interned once and a dense `u32` index in a
 //! newtype of its own stands for them; an index is only meaningful with the snapshot it came from.
 
-use crate::name::NewName;
 use serde::{Deserialize, Serialize};
 use std::borrow::Borrow;
 use std::fmt;
@@ -61,12 +60,6 @@ macro_rules! names {
 
         impl From<String> for $name {
             fn from(name: String) -> Self {
-                Self(name.into())
-            }
-        }
-
-        impl From<NewName> for $name {
-            fn from(name: NewName) -> Self {
                 Self(name.into())
             }
         }

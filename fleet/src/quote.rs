@@ -5,6 +5,7 @@
 //! because a promise must never rest on a default.
 
 use crate::audit::{DatacenterShare, as_rru, from_rru, required};
+pub use crate::explain::HIDDEN;
 use crate::explain::{Evidence, HardwareSet, HeldBy, Limit, ShortfallReason};
 use crate::id::{HardwareTypeName, MsbName, ReservationName, ServerName};
 use crate::number::{count, counted};
@@ -116,9 +117,6 @@ pub struct Quote {
     /// How long the answer took.
     pub seconds: QuoteSeconds,
 }
-
-/// Stands for the name of a reservation or an owner that a reader may not see.
-pub const HIDDEN: &str = "(hidden)";
 
 impl Quote {
     /// Hides the names of the other reservations, and of their owners, that a reader may not see.

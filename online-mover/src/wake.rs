@@ -80,6 +80,9 @@ impl Wake {
             | Action::ReservationRemoved
             | Action::QuotaSet
             | Action::SolveRequested
+            | Action::SolveAwaitsApproval
+            | Action::SolveApproved
+            | Action::SolveRejected
             | Action::ProfileSet
             | Action::ProfileRemoved
             | Action::HardwareTypeRenamed

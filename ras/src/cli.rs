@@ -50,8 +50,8 @@ pub use request::{
 pub use server::{Gone, Login, Logout, NetworkOptions, Secret, ServerOptions, Waiting, gone};
 pub use solving::{OverrideOptions, SolveOptions};
 pub use store::{
-    Export, ImportSnapshot, Listen, Publish, Replay, RequestSolve, ScheduleOptions, Status, Up,
-    Worker, WorkerOptions,
+    Export, ImportSnapshot, Listen, Publish, Replay, RequestSolve, ScheduleOptions, SolveDecision,
+    Status, Up, Worker, WorkerOptions,
 };
 pub use token::{CreateToken, FirstToken, ListTokens, RevokeToken, Token, TokenAction};
 

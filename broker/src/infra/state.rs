@@ -126,6 +126,10 @@ pub enum SolveState {
     Stale,
     /// It ended without targets, or the audit refused them.
     Failed,
+    /// Its targets move many servers in use: an operator decides.
+    AwaitingApproval,
+    /// An operator rejected its targets.
+    Rejected,
 }
 
 impl State for SolveState {
@@ -136,6 +140,8 @@ impl State for SolveState {
         SolveState::Published,
         SolveState::Stale,
         SolveState::Failed,
+        SolveState::AwaitingApproval,
+        SolveState::Rejected,
     ];
 
     fn as_str(self) -> &'static str {
@@ -145,6 +151,8 @@ impl State for SolveState {
             SolveState::Published => "published",
             SolveState::Stale => "stale",
             SolveState::Failed => "failed",
+            SolveState::AwaitingApproval => "awaiting_approval",
+            SolveState::Rejected => "rejected",
         }
     }
 
@@ -153,7 +161,12 @@ impl State for SolveState {
         match self {
             SolveState::Requested => Some(HOUR),
             SolveState::Running => Some(2 * HOUR),
-            SolveState::Published | SolveState::Stale | SolveState::Failed => None,
+            // Newer ones make it stale.
+            SolveState::AwaitingApproval
+            | SolveState::Published
+            | SolveState::Stale
+            | SolveState::Failed
+            | SolveState::Rejected => None,
         }
     }
 
@@ -162,7 +175,12 @@ impl State for SolveState {
             None => self == SolveState::Requested,
             Some(SolveState::Requested) => matches!(self, SolveState::Running | SolveState::Failed),
             // Back to requested: the worker was lost, and another may take it.
-            Some(SolveState::Running) => self != SolveState::Running,
+            Some(SolveState::Running) => {
+                !matches!(self, SolveState::Running | SolveState::Rejected)
+            }
+            Some(SolveState::AwaitingApproval) => {
+                matches!(self, SolveState::Published | SolveState::Stale | SolveState::Rejected)
+            }
             Some(_) => false,
         }
     }

@@ -69,6 +69,9 @@ impl AffectedServers {
             | Action::ReservationRemoved
             | Action::QuotaSet
             | Action::SolveRequested
+            | Action::SolveAwaitsApproval
+            | Action::SolveApproved
+            | Action::SolveRejected
             | Action::ProfileSet
             | Action::ProfileRemoved
             | Action::RegionSettingsSet

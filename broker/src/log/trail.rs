@@ -130,6 +130,12 @@ pub enum Action {
     RolloutPaused,
     /// The rollout of a host profile was resumed. Subject: the reservation.
     RolloutResumed,
+    /// The targets of a solve await approval. Subject: the solve.
+    SolveAwaitsApproval,
+    /// The targets of a solve were approved and published. Subject: the solve.
+    SolveApproved,
+    /// The targets of a solve were rejected. Subject: the solve.
+    SolveRejected,
 }
 
 impl Action {
@@ -149,6 +155,9 @@ impl Action {
                 | Action::RequestCancelled
                 | Action::QuotaSet
                 | Action::SolveRequested
+                | Action::SolveAwaitsApproval
+                | Action::SolveApproved
+                | Action::SolveRejected
                 | Action::ProfileSet
                 | Action::ProfileRemoved
                 | Action::HardwareTypeAdded
@@ -197,7 +206,10 @@ impl Action {
             | Action::MaintenancePlanned
             | Action::MaintenanceChanged
             | Action::PlanApplied
-            | Action::SolveRequested => Subject::Id,
+            | Action::SolveRequested
+            | Action::SolveAwaitsApproval
+            | Action::SolveApproved
+            | Action::SolveRejected => Subject::Id,
             Action::TokenCreated
             | Action::TokenRevoked
             | Action::QuotaSet
@@ -211,7 +223,7 @@ impl Action {
     }
 
     /// Every action.
-    pub const ALL: [Action; 49] = [
+    pub const ALL: [Action; 52] = [
         Action::SnapshotLoaded,
         Action::TargetsPublished,
         Action::UnavailabilityRecorded,
@@ -261,6 +273,9 @@ impl Action {
         Action::HardwareTypeRemoved,
         Action::RolloutPaused,
         Action::RolloutResumed,
+        Action::SolveAwaitsApproval,
+        Action::SolveApproved,
+        Action::SolveRejected,
     ];
 
     /// The action's word in the table.
@@ -315,6 +330,9 @@ impl Action {
             Action::HardwareTypeRemoved => "hardware_type_removed",
             Action::RolloutPaused => "rollout_paused",
             Action::RolloutResumed => "rollout_resumed",
+            Action::SolveAwaitsApproval => "solve_awaits_approval",
+            Action::SolveApproved => "solve_approved",
+            Action::SolveRejected => "solve_rejected",
         }
     }
 }

@@ -68,7 +68,7 @@ pub(crate) mod sql {
         /// Ended solves beyond the newest: too many or too old.
         TO_FORGET = "SELECT solve_id FROM (SELECT solve_id, state, requested_at, forgotten_at, \
                 row_number() OVER (ORDER BY requested_at DESC, solve_id DESC) AS nr FROM solves) s \
-            WHERE state IN ('published', 'stale', 'failed') AND forgotten_at IS NULL AND nr > $1 \
+            WHERE state IN ('published', 'stale', 'failed', 'rejected') AND forgotten_at IS NULL AND nr > $1 \
                 AND (nr > $2 OR requested_at < clock_timestamp() - make_interval(secs => $3)) \
             ORDER BY nr";
         FORGET = "UPDATE solves SET forgotten_at = clock_timestamp(), snapshot_url = NULL, \

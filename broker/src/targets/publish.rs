@@ -10,6 +10,7 @@ use crate::promises::promise::{self, Promise};
 use crate::queue::job::{self, Lease};
 use crate::queue::solve;
 use crate::snapshot::region_read::{self, Stored};
+use crate::targets::awaiting;
 use crate::topology::places::Topology;
 use chrono::{DateTime, Utc};
 use fleet::audit::{Certified, certificate};
@@ -216,6 +217,16 @@ impl Broker {
         actor: &str,
         publication: &Publication,
     ) -> Result<Published, PublishError> {
+        self.publish_as(actor, publication, None).await
+    }
+
+    /// [`Broker::publish`]; of an approved solve with its id.
+    pub(crate) async fn publish_as(
+        &self,
+        actor: &str,
+        publication: &Publication,
+        approved: Option<SolveId>,
+    ) -> Result<Published, PublishError> {
         let mut rows: Vec<&TargetRow> = publication.targets.iter().collect();
         rows.sort_unstable_by(|a, b| a.server.cmp(&b.server));
         if let Some(pair) = rows.windows(2).find(|pair| pair[0].server == pair[1].server) {
@@ -230,12 +241,16 @@ impl Broker {
             change.abandon().await?;
             return self.explain_refusal(publication, error).await;
         }
+        awaiting::supersede(db, approved)
+            .await
+            .doing("superseding a solve that awaits approval")?;
         let ids = holders(db, &rows).await?;
         stage(db, &rows, &ids).await.doing("staging targets")?;
-        let granted = granted_since(db, publication).await.doing("looking for what was granted")?;
+        let solve = approved.or(publication.solve.as_ref().map(|end| end.lease.job.into()));
+        let granted = granted_since(db, solve).await.doing("looking for what was granted")?;
         let taken = sqlx::query_scalar(sql::TAKE).bind(&granted).fetch_all(&mut *db);
         let taken: Vec<String> = taken.await.doing("locking the servers of a publication")?;
-        let back = back_since(db, publication).await.doing("looking for servers that are back")?;
+        let back = back_since(db, solve).await.doing("looking for servers that are back")?;
         if taken.len() < rows.len() || !back.is_empty() {
             keep_back(db, &rows, taken, back).await?;
         }
@@ -249,8 +264,15 @@ impl Broker {
             "taken": published.taken, "skipped": published.skipped,
             "kept_back": published.kept_back,
             "publication": publication.id.to_string(),
-            "solve": publication.solve.as_ref().map(|end| end.lease.job.to_string()),
+            "solve": solve.map(|solve| solve.to_string()),
         });
+        if let Some(solve) = approved {
+            if !awaiting::end(db, solve, version).await.doing("ending an approved solve")? {
+                return Err(PublishError::SolveNotRunning { solve, parent: publication.parent });
+            }
+            let detail = serde_json::json!({ "version": version.0 });
+            change.record(Action::SolveApproved, &solve.to_string(), detail);
+        }
         change.record(Action::TargetsPublished, &version.to_string(), detail);
         published.seq = Some(change.commit().await?);
         let Published { taken, skipped, kept_back, .. } = published;
@@ -418,9 +440,9 @@ fn made_up_for(
 /// Servers in service again since the snapshot of the solve.
 async fn back_since(
     db: &mut PgConnection,
-    publication: &Publication,
+    solve: Option<SolveId>,
 ) -> Result<Vec<String>, sqlx::Error> {
-    match snapshot_seq(db, publication).await? {
+    match snapshot_seq(db, solve).await? {
         Some(seen) => sqlx::query_scalar(sql::BACK_SINCE).bind(seen).fetch_all(db).await,
         None => Ok(Vec::new()),
     }
@@ -429,19 +451,20 @@ async fn back_since(
 /// The last entry of the trail in the snapshot of the solve; `None`: unknown.
 async fn snapshot_seq(
     db: &mut PgConnection,
-    publication: &Publication,
+    solve: Option<SolveId>,
 ) -> Result<Option<i64>, sqlx::Error> {
-    let Some(end) = &publication.solve else { return Ok(None) };
-    let seen = sqlx::query_scalar(sql::SOLVE_SEQ).bind(end.lease.job).fetch_optional(db).await?;
+    let Some(solve) = solve else { return Ok(None) };
+    let seen: Option<Option<i64>> =
+        sqlx::query_scalar(sql::SOLVE_SEQ).bind(solve).fetch_optional(db).await?;
     Ok(seen.flatten())
 }
 
 /// Reservations with a grant since the snapshot of the solve, from the trail.
 async fn granted_since(
     db: &mut PgConnection,
-    publication: &Publication,
+    solve: Option<SolveId>,
 ) -> Result<Vec<i32>, sqlx::Error> {
-    match snapshot_seq(db, publication).await? {
+    match snapshot_seq(db, solve).await? {
         Some(seen) => sqlx::query_scalar(sql::GRANTED_SINCE).bind(seen).fetch_all(db).await,
         None => Ok(Vec::new()),
     }

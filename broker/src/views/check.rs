@@ -42,7 +42,8 @@ pub(crate) mod sql {
             UNION ALL SELECT 'a solve that runs or waits has a job that does', \
                 (SELECT count(*) FROM solves s JOIN jobs j ON j.job_id = s.solve_id \
                     WHERE (s.state, j.state) NOT IN (('requested', 'waiting'), ('running', 'running'), \
-                        ('published', 'done'), ('stale', 'done'), ('failed', 'failed')))";
+                        ('published', 'done'), ('stale', 'done'), ('failed', 'failed'), \
+                        ('awaiting_approval', 'done'), ('rejected', 'done')))";
     }
 }
 

@@ -4,8 +4,8 @@ use crate::harness::Database;
 use crate::publish::{publication, target};
 use crate::regions::small;
 use broker::{
-    BatchId, Cause, FailureReason, ImportOptions, Job, JobId, JobKind, JobState, LEASE_MAX, Lease,
-    PublishError, SolveBasis, SolveEnd, SolveId, SolveState, TargetVersion,
+    ApprovalError, BatchId, Cause, FailureReason, ImportOptions, Job, JobId, JobKind, JobState,
+    LEASE_MAX, Lease, PublishError, SolveBasis, SolveEnd, SolveId, SolveState, TargetVersion,
 };
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -303,4 +303,95 @@ async fn old_solves_are_deleted_except_newest_and_running() {
     broker.forget_solve(ids[0]).await.expect("forgotten");
     assert_eq!(to_forget(4, 100, 3600).await, [ids[1]]);
     assert!(broker.solve(ids[0]).await.expect("asked").is_some(), "that it was stays");
+}
+
+/// A solve whose worker asks for approval.
+async fn awaiting(database: &Database, server: &str) -> SolveId {
+    let id = request(database).await;
+    let lease = claim(database, "worker", JobKind::Solve).await.expect("a job").lease;
+    let parent = database.broker.version().await.expect("asked");
+    let basis = SolveBasis {
+        parent,
+        seq: database.broker.last_seq().await.expect("asked"),
+        snapshot_url: "z".to_owned(),
+        config: json!({}),
+    };
+    assert!(database.broker.describe_solve(lease, &basis).await.expect("asked"));
+    let export = database.broker.export(None).await.expect("exported");
+    let rows = export.parts.servers.iter().zip(&export.generations);
+    let generation = *rows.into_iter().find(|(row, _)| &*row.server_id == server).expect("one").1;
+    let targets = publication(1, parent.0, vec![target(server, generation, Some("web"))]);
+    let end = end(lease).expect("an end");
+    let broker = &database.broker;
+    assert!(broker.await_approval("worker", &targets, &end, 7).await.expect("asked"));
+    assert!(!broker.await_approval("worker", &targets, &end, 7).await.expect("asked"), "once");
+    id
+}
+
+#[tokio::test]
+async fn targets_wait_until_an_operator_decides() {
+    let database = with_small().await;
+    let broker = &database.broker;
+    let state = async |id| broker.solve(id).await.expect("asked").expect("there").state;
+    let kept = "SELECT count(*) FROM awaiting_targets";
+
+    // Approved: published as any solve, and once.
+    let id = awaiting(&database, "s010").await;
+    assert_eq!(state(id).await, SolveState::AwaitingApproval);
+    assert_eq!(
+        (broker.version().await.expect("asked"), database.number(kept).await),
+        (TargetVersion(1), 1)
+    );
+    assert!(broker.solve_report(id).await.expect("asked").is_some(), "what to decide on");
+    assert_eq!(broker.check().await.expect("asked"), [""; 0]);
+    let published = broker.approve_solve("ann", id).await.expect("approved");
+    assert_eq!((published.version, published.taken), (TargetVersion(2), 1));
+    assert_eq!((state(id).await, database.number(kept).await), (SolveState::Published, 0));
+    let again = broker.approve_solve("ann", id).await.expect("approved before");
+    assert_eq!((again.version, again.seq), (TargetVersion(2), None));
+    let trail = broker.trail_of(&id.to_string(), broker::Seq(0), 9).await.expect("read");
+    let told: Vec<_> = trail.iter().map(|of| (of.action.as_str(), of.actor.as_str())).collect();
+    let expected = [
+        ("solve_requested", "test"),
+        ("solve_awaits_approval", "worker"),
+        ("solve_approved", "ann"),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(trail[1].detail["in_use_moves"], 7);
+
+    // Rejected: nothing moves.
+    let id = awaiting(&database, "s012").await;
+    broker.reject_solve("ann", id, "not during the sale").await.expect("rejected");
+    let solve = broker.solve(id).await.expect("asked").expect("there");
+    assert_eq!(
+        (solve.state, solve.failure.as_deref()),
+        (SolveState::Rejected, Some("not during the sale"))
+    );
+    assert_eq!(broker.version().await.expect("asked"), TargetVersion(2));
+    for decided in [
+        broker.approve_solve("ann", id).await.map(drop),
+        broker.reject_solve("ann", id, "again").await,
+    ] {
+        let error = decided.expect_err("decided");
+        assert!(
+            matches!(error, ApprovalError::NotAwaiting { state: SolveState::Rejected, .. }),
+            "{error}"
+        );
+    }
+    let unknown = broker.approve_solve("ann", SolveId::from_u128(9)).await.expect_err("unknown");
+    assert!(matches!(unknown, ApprovalError::Unknown { .. }), "{unknown}");
+
+    // A newer one that waits, or a version that is published, makes it stale.
+    let (old, new) = (awaiting(&database, "s012").await, awaiting(&database, "s014").await);
+    assert_eq!(
+        (state(old).await, state(new).await),
+        (SolveState::Stale, SolveState::AwaitingApproval)
+    );
+    broker.publish("ann", &publication(9, 2, Vec::new())).await.expect("published");
+    assert_eq!((state(new).await, database.number(kept).await), (SolveState::Stale, 0));
+    let error = broker.approve_solve("ann", new).await.expect_err("stale");
+    assert!(
+        matches!(error, ApprovalError::NotAwaiting { state: SolveState::Stale, .. }),
+        "{error}"
+    );
 }

@@ -328,7 +328,7 @@ async fn invalid_maintenance_is_refused_with_numbers() {
     let refused = MaintenanceRefusal::Guarantee {
         left,
         msb: "msb2".into(),
-        blocking: vec![],
+        blocking: Box::default(),
         instead: vec![],
     };
     assert_eq!(place.refused(&rack(16)).await.without_instead(), refused);

@@ -42,6 +42,10 @@ pub(crate) const TYPES: &[(&str, &str)] = &[
     ("not_active", "The maintenance has not begun, so it cannot be ended. Cancel it."),
     ("not_answered", "The request failed before it was answered."),
     (
+        "not_awaiting",
+        "The solve does not await approval: it was decided already, or never had to be.",
+    ),
+    (
         "not_confirmed",
         "The change moves servers in use of other reservations. Confirm that on the page of the plan.",
     ),
@@ -51,6 +55,7 @@ pub(crate) const TYPES: &[(&str, &str)] = &[
         "The plan does not grant every change in full. `limits` and `alternatives` say what would help.",
     ),
     ("not_guaranteed", "This is possible only for guaranteed reservations."),
+    ("not_publishable", "The targets of the solve break a rule on the region as it is now."),
     (
         "nothing_fits",
         "No free server and no server of a shared buffer is of a type that the reservation can use.",
@@ -79,6 +84,10 @@ pub(crate) const TYPES: &[(&str, &str)] = &[
     (
         "share",
         "The maintenance would take more than its share of an MSB out of service at once. `instead` lists what would be accepted.",
+    ),
+    (
+        "solve_stale",
+        "Another version of the targets was published since the solve began. Solve again.",
     ),
     ("token_exists", "A token of this name exists already."),
     ("token_missing", "A token is needed: Authorization: Bearer TOKEN."),

@@ -104,6 +104,8 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/solves", get(solves::show).post(solves::ask))
         .route("/solves/{id}", get(solve::show))
         .route("/history", get(history::show))
+        .route("/solves/{id}/approve", post(solves::approve))
+        .route("/solves/{id}/reject", post(solves::reject))
         .route("/moves", get(moves::show))
         .route("/moves/stop", post(moves::stop))
         .route("/moves/resume", post(moves::resume))

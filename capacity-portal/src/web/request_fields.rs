@@ -194,12 +194,12 @@ fn set(change: &mut Map<String, Value>, name: &str, value: Option<Value>, resets
     }
 }
 
-/// A number, or the text that is none, so that the answer names its field.
+/// A number, or the text as it is, so that the answer names its field.
 fn number(text: &str) -> Value {
     text.parse::<f64>().map_or_else(|_| json!(text), |number| json!(number))
 }
 
-/// A whole number, or the text that is none.
+/// A whole number, or the text as it is.
 fn whole(text: &str) -> Value {
     text.parse::<i64>().map_or_else(|_| json!(text), |whole| json!(whole))
 }

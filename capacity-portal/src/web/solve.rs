@@ -50,6 +50,11 @@ pub(super) async fn show(
             @if let Some(version) = solve.version { span { "published as version " (ui::count(version.0)) } }
         }
         (outcome(&solve, now))
+        @if solve.state == SolveState::AwaitingApproval {
+            div.notice.warn { strong.verdict { "Awaiting approval" }
+                p { "It moves more servers in use than the settings allow without approval. A version that is published meanwhile makes it stale." }
+                (solves::decision(&solve, &reader)) }
+        }
         @match &report {
             Some(report) => { (report_sections(report)) (heat::section(report)) },
             None if solve.state == SolveState::Published => { (ui::missing("The report of this solve was deleted.")) (heat::without_report()) },

@@ -1,18 +1,21 @@
 //! Solves: the latest, and their optimality gaps.
 
 use super::chart::{Across, Chart, Scale, Series, Unit};
-use super::layout::{NavItem, Page, RegionReader};
+use super::layout::{NavItem, Page, Reader, RegionReader};
 use super::live::{AsOf, topics};
 use super::ui::{self, Mood};
+use crate::api::ops::solves::reject_for;
 use crate::http::auth::Role;
 use crate::http::{Problem, Site, in_time};
-use axum::extract::State;
+use axum::extract::{Form, Path, State};
+use axum::http::StatusCode;
 use axum::response::{Html, Redirect};
 use broker::{Cause, SolveFigures, SolveId, SolveRow, SolveState, State as _};
 use chrono::{DateTime, Utc};
 use control::Topic;
 use maud::{Markup, html};
 use report::number;
+use serde::Deserialize;
 
 /// Solves listed.
 const SOLVES: u32 = 60;
@@ -34,6 +37,13 @@ pub(super) async fn show(
         p.facts { span { "Each solve reassigns the whole region with as few moves as possible and proves how far it is from the optimum." } (as_of.show()) } }
             @if reader.may(Role::Operator) { form.actions method="post" action="/solves" { (reader.csrf())
                 button.main type="submit" { "Solve now" } } } }
+        @for solve in solves.iter().filter(|of| of.state == SolveState::AwaitingApproval) {
+            section #awaiting {
+                h2 { "Awaiting approval" }
+                p { a href={ "/solves/" (solve.id) } { "Solve of " (ui::when(solve.requested_at)) } " moves more servers in use than the settings allow without approval." }
+                (decision(solve, &reader))
+            }
+        }
         section #latest data-live=(topics(&[Topic::Solves])) {
             h2 { "Latest" }
             (table(&solves, as_of.now()))
@@ -59,12 +69,65 @@ pub(super) async fn ask(
     })
 }
 
+/// Buttons that approve or reject the targets of a solve.
+pub(super) fn decision(solve: &SolveRow, reader: &Reader) -> Markup {
+    html! {
+        @if reader.may(Role::Operator) {
+            form.actions method="post" action={ "/solves/" (solve.id) "/approve" } { (reader.csrf())
+                button.main type="submit" { "Approve" } }
+            form.toolbar method="post" action={ "/solves/" (solve.id) "/reject" } { (reader.csrf())
+                div.field { label for="why" { "Reason" } input #why type="text" name="why" required maxlength="500"; }
+                button.danger type="submit" { "Reject" } }
+        } @else { p.note { "Approving requires the role operator." } }
+    }
+}
+
+/// The reason of a rejection.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RejectForm {
+    why: String,
+}
+
+async fn waiting(site: &Site, id: &str) -> Result<SolveId, Problem> {
+    let unknown = || {
+        Problem::new(StatusCode::NOT_FOUND, "unknown_solve", format!("there is no solve {id:?}"))
+    };
+    let id: SolveId = id.parse().map_err(|_| unknown())?;
+    in_time(site.broker.solve(id)).await?.map(|solve| solve.id).ok_or_else(unknown)
+}
+
+/// Handler of `POST /solves/{id}/approve`.
+pub(super) async fn approve(
+    State(site): State<Site>,
+    RegionReader(reader): RegionReader,
+    Path(id): Path<String>,
+) -> Result<Redirect, Problem> {
+    let actor = reader.needs(Role::Operator)?;
+    let solve = waiting(&site, &id).await?;
+    in_time(site.broker.approve_solve(&actor, solve)).await?;
+    Ok(Redirect::to(&format!("/solves/{solve}")))
+}
+
+/// Handler of `POST /solves/{id}/reject`.
+pub(super) async fn reject(
+    State(site): State<Site>,
+    RegionReader(reader): RegionReader,
+    Path(id): Path<String>,
+    Form(RejectForm { why }): Form<RejectForm>,
+) -> Result<Redirect, Problem> {
+    let actor = reader.needs(Role::Operator)?;
+    let solve = waiting(&site, &id).await?;
+    reject_for(&site, &actor, solve, &why).await?;
+    Ok(Redirect::to(&format!("/solves/{solve}")))
+}
+
 /// How a state of a solve is coloured.
 pub(super) fn mood(state: SolveState) -> Mood {
     match state {
         SolveState::Published => Mood::Good,
-        SolveState::Failed => Mood::Bad,
-        SolveState::Stale => Mood::Warn,
+        SolveState::Failed | SolveState::Rejected => Mood::Bad,
+        SolveState::Stale | SolveState::AwaitingApproval => Mood::Warn,
         SolveState::Requested | SolveState::Running => Mood::Plain,
     }
 }

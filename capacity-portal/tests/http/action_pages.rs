@@ -4,7 +4,7 @@ use crate::pages::{page, send, well_formed};
 use crate::place::{Place, ROOT};
 use crate::requests::{self, ADMIN, OWNER_A};
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// The part of a page after a text, up to another.
@@ -85,6 +85,9 @@ async fn request_form_shows_each_error_at_its_field() {
 async fn plan_hides_other_owners_from_owners() {
     let place = requests::place().await;
     // More than is free: it takes servers of the other owner's reservation, or names it as the holder.
+    let most_important = json!({ "limits": [], "max_priority": 0 });
+    let quota = (Method::PUT, "/ops/v1/quotas/a");
+    assert_eq!(place.ask(quota, ADMIN, &[], &most_important).await.0, 200);
     let asked = "reservation=a&capacity_rru=19&msb_buffer=on&rru.type=1.25&priority=0";
     let (status, path, shown) = text(&place, "/request", OWNER_A, asked).await;
     assert_eq!(status, 200, "{shown}");

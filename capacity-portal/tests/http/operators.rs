@@ -257,3 +257,79 @@ async fn solves_are_requested_and_their_files_read() {
     let (status, problem) = closed.get("/ops/v1/solves/7/files").await;
     assert_eq!((status.as_u16(), &problem["code"]), (404, &"unknown_solve".into()));
 }
+
+/// A solve whose targets move a server to `a`, and wait.
+async fn awaiting(place: &Place, server: usize) -> String {
+    let (_, asked) = post(place, "/ops/v1/solves", "").await;
+    let id = asked["solve"].as_str().expect("an id").to_owned();
+    let broker = &place.broker;
+    let job = broker.claim("worker", &[JobKind::Solve], Duration::from_secs(60)).await;
+    let lease = job.expect("asked").expect("a job").lease;
+    let export = broker.export(None).await.expect("exported");
+    let basis = SolveBasis {
+        parent: export.version,
+        seq: export.seq,
+        snapshot_url: "snapshot".to_owned(),
+        config: json!({}),
+    };
+    assert!(broker.describe_solve(lease, &basis).await.expect("asked"));
+    let target = broker::TargetRow {
+        server: export.parts.servers[server].server_id.clone(),
+        generation: export.generations[server],
+        target: Some("a".into()),
+    };
+    let targets = vec![target];
+    let id_of = PublicationId::now_v7();
+    let publication = Publication { id: id_of, parent: export.version, solve: None, targets };
+    let end = SolveEnd { lease, result_url: "result".to_owned(), report: json!({}) };
+    assert!(broker.await_approval("worker", &publication, &end, 7).await.expect("asked"));
+    id
+}
+
+#[tokio::test]
+async fn solve_is_approved_and_rejected_over_http_and_on_its_page() {
+    let place = Place::new().await;
+    let id = awaiting(&place, 20).await;
+    let at = format!("/ops/v1/solves/{id}");
+    assert_eq!(place.get(&at).await.1["state"], "awaiting_approval");
+    let (_, listed) = place.get("/ops/v1/solves?state=awaiting_approval").await;
+    assert_eq!(listed["solves"][0]["solve"], json!(id));
+    let (_, told) = place.get("/ops/v1/trail?action=solve_awaits_approval").await;
+    assert_eq!(told["entries"][0]["detail"], json!({ "in_use_moves": 7, "servers": 1 }));
+    // Shown to readers, decided by operators.
+    for path in ["/solves".to_owned(), format!("/solves/{id}")] {
+        let (_, read) = crate::pages::page(&place, &path, None).await;
+        assert!(read.contains("Awaiting approval") && !read.contains("/approve"), "{path}");
+        let (_, page) = crate::pages::page(&place, &path, Some(ROOT)).await;
+        for action in ["approve", "reject"] {
+            assert!(page.contains(&format!("action=\"/solves/{id}/{action}\"")), "{path}: {page}");
+        }
+    }
+    let (status, approved) = post(&place, &format!("{at}/approve"), "{}").await;
+    assert_eq!(
+        (status.as_u16(), &approved["state"], &approved["version"]),
+        (200, &json!("published"), &json!(2))
+    );
+    assert_eq!(post(&place, &format!("{at}/approve"), "{}").await.1["version"], 2, "once");
+    let server = place.get("/ops/v1/servers/s20").await.1;
+    assert_eq!(server["target"]["reservation"], "a");
+
+    let id = awaiting(&place, 21).await;
+    let at = format!("/ops/v1/solves/{id}");
+    let (status, problem) = post(&place, &format!("{at}/reject"), r#"{"why": " "}"#).await;
+    assert_eq!((status.as_u16(), &problem["pointer"]), (422, &json!("#/why")));
+    let sent =
+        crate::pages::send(&place, &format!("/solves/{id}/reject"), ROOT, "why=the+sale").await;
+    assert!(sent.status().is_success() || sent.status().is_redirection(), "{}", sent.status());
+    let rejected = place.get(&at).await.1;
+    assert_eq!(
+        (&rejected["state"], &rejected["failure"]),
+        (&json!("rejected"), &json!("the sale"))
+    );
+    let (status, problem) = post(&place, &format!("{at}/approve"), "{}").await;
+    assert_eq!((status.as_u16(), &problem["code"]), (409, &json!("not_awaiting")));
+    let id = awaiting(&place, 21).await;
+    let sent = crate::pages::send(&place, &format!("/solves/{id}/approve"), ROOT, "").await;
+    assert!(sent.status().is_success() || sent.status().is_redirection(), "{}", sent.status());
+    assert_eq!(place.get(&format!("/ops/v1/solves/{id}")).await.1["state"], "published");
+}

@@ -112,6 +112,8 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("get", "/ops/v1/solves", ReadsRegion),
     ("post", "/ops/v1/solves", Has(Role::Operator)),
     ("get", "/ops/v1/solves/{id}", ReadsRegion),
+    ("post", "/ops/v1/solves/{id}/approve", Has(Role::Operator)),
+    ("post", "/ops/v1/solves/{id}/reject", Has(Role::Operator)),
     ("get", "/ops/v1/solves/{id}/report", ReadsRegion),
     ("get", "/ops/v1/solves/{id}/files", ReadsRegion),
     ("get", "/ops/v1/solves/{id}/files/{part}/{name}", ReadsRegion),

@@ -149,7 +149,7 @@ pub fn plan(
     }
 }
 
-/// Every reservation whose promise stands in the way; empty: something else does as well.
+/// Every reservation whose promise blocks the request; empty: something else blocks it as well.
 fn blocking(
     view: &Planning,
     request: &MaintenanceRequest,

@@ -25,8 +25,8 @@ pub enum MaintenanceRefusal {
         left: Left,
         /// The MSB of the servers that would be out.
         msb: MsbName,
-        /// Every reservation that stands in the way, if nothing else does.
-        blocking: Vec<ReservationName>,
+        /// Every reservation whose promise blocks it, if nothing else does.
+        blocking: Box<[ReservationName]>,
         instead: Vec<MaintenanceAlternative>,
     },
     #[error("MSB {msb:?} is lost; no maintenance begins until it is back")]
@@ -41,16 +41,16 @@ impl MaintenanceRefusal {
                 MaintenanceRefusal::Share { msb, out, servers, most, instead }
             }
             TooMuch::Guarantee { left, msb } => {
-                MaintenanceRefusal::Guarantee { left, msb, blocking: Vec::new(), instead }
+                MaintenanceRefusal::Guarantee { left, msb, blocking: Box::default(), instead }
             }
         }
     }
 
-    /// With the reservations that stand in the way.
+    /// With the reservations that block it.
     #[must_use]
     pub fn blocked_by(mut self, reservations: Vec<ReservationName>) -> MaintenanceRefusal {
         if let MaintenanceRefusal::Guarantee { blocking, .. } = &mut self {
-            *blocking = reservations;
+            *blocking = reservations.into();
         }
         self
     }
@@ -98,13 +98,13 @@ fn short(left: &Left, msb: &MsbName) -> String {
     }
 }
 
-/// How work can be done although reservations stand in the way.
+/// How work can be done although reservations block it.
 fn ways_out(blocking: &[ReservationName]) -> String {
     let Some(first) = blocking.first() else { return String::new() };
     let names: Vec<String> = blocking.iter().map(|name| format!("{name:?}")).collect();
-    let (verb, them) = if names.len() == 1 { ("stands", "it") } else { ("stand", "them") };
+    let them = if names.len() == 1 { "it" } else { "them" };
     format!(
-        ". In the way {verb} {}. Move {them} first: `ras request resize {first} --allowed-datacenter \
+        ". It is blocked by {}. Move {them} first: `ras request resize {first} --allowed-datacenter \
          DATACENTER` names where else {first:?} may be. Or accept that {them} may be short meanwhile: \
          accept_short, with a reason (`--accept-short {first} --accept-why REASON`)",
         names.join(", ")

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
+/// Replaces the name of a reservation or an owner that a reader may not see.
+pub const HIDDEN: &str = "(hidden)";
+
 /// By what right another reservation holds servers that a short one could use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -85,8 +88,8 @@ pub struct HeldBy {
 impl HeldBy {
     /// Hides who it is.
     pub fn hide(&mut self) {
-        self.reservation_id = crate::quote::HIDDEN.into();
-        self.owner = crate::quote::HIDDEN.into();
+        self.reservation_id = HIDDEN.into();
+        self.owner = HIDDEN.into();
     }
 }
 

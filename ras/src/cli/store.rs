@@ -132,14 +132,51 @@ pub struct Worker {
 
 /// `ras ops solve`
 #[derive(Debug, Args)]
-#[command(after_help = "If a solve is already queued, joins it.")]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+If a solve is already queued, joins it. Solves that move more servers in use than
+approval_above_in_use_moves of [service] await approval: `ras list solves` shows them.
+
+Examples:
+  ras ops solve --wait
+  ras ops solve approve ID
+  ras ops solve reject ID --why \"not during the sale\""
+)]
 pub struct RequestSolve {
+    /// A decision on a solve that awaits approval.
+    #[command(subcommand)]
+    pub decision: Option<SolveDecision>,
     /// Wait until it ends
     #[arg(long)]
     pub wait: bool,
     /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
+}
+
+/// The decisions of `ras ops solve`.
+#[derive(Debug, clap::Subcommand)]
+pub enum SolveDecision {
+    /// Publish the targets of a solve that awaits approval
+    Approve {
+        /// The solve
+        solve: broker::SolveId,
+        /// The server to ask.
+        #[command(flatten)]
+        server: ServerOptions,
+    },
+    /// Reject the targets of a solve that awaits approval
+    Reject {
+        /// The solve
+        solve: broker::SolveId,
+        /// Reason, recorded in the audit trail
+        #[arg(long, value_name = "TEXT")]
+        why: String,
+        /// The server to ask.
+        #[command(flatten)]
+        server: ServerOptions,
+    },
 }
 
 const REPLAY_HELP: &str = "\

@@ -399,6 +399,7 @@ mod tests {
             "emergency": "e1", "reservation": "web", "asked_rru": 1.0, "why": "launch",
             "asked_by": "ann", "asked_at": "2026-01-01T00:00:00Z", "state": "refused",
             "granted": null, "refusal": "no_capacity", "refused_because": "none", "debt": false,
+            "max_servers": 4, "beyond_limits": false,
         });
         let at = DateTime::default();
         let route = "POST /ops/v1/emergencies".to_owned();

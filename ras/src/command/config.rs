@@ -87,6 +87,8 @@ fn in_force(file: Option<&Path>) -> Result<Vec<Setting>> {
     set("service.keep_least", json!(service.keep_least));
     set("service.keep_most", json!(service.keep_most));
     set("service.keep_age", json!(show_window(service.keep_age)));
+    let approval = service.approval_above_in_use_moves;
+    set("service.approval_above_in_use_moves", json!(approval));
     set("mover.agent", json!(agent));
     set("mover.give_up_after", json!(show_window(mover.give_up_after)));
     set("mover.settle", json!(show_window(mover.settle)));

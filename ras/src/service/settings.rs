@@ -45,6 +45,8 @@ pub struct ServiceSettings {
     pub keep_most: u32,
     /// Maximum age of other solves.
     pub keep_age: Duration,
+    /// Solves that move more servers in use than this await the approval of an operator; `None`: none does.
+    pub approval_above_in_use_moves: Option<u64>,
     /// The settings of solves from `ras.toml`.
     pub solving: toml::Table,
     /// The program that solves; `None` for this one.
@@ -83,6 +85,7 @@ impl ServiceSettings {
             keep_least: file.keep_least.unwrap_or(KEEP_LEAST),
             keep_most: file.keep_most.unwrap_or(KEEP_MOST),
             keep_age: file.keep_age.unwrap_or(KEEP_AGE),
+            approval_above_in_use_moves: file.approval_above_in_use_moves,
             solving: settings::of_solving(config)?,
             solver: worker.solver.clone(),
         };

@@ -39,6 +39,11 @@ const SETTINGS: &str = "ras.toml";
 pub enum Ended {
     /// Published as this version of the targets.
     Published(TargetVersion),
+    /// Its targets await the approval of an operator.
+    AwaitsApproval {
+        /// Servers in use that they move.
+        in_use: u64,
+    },
     /// Not published: another version came first.
     Stale {
         /// The version.
@@ -120,10 +125,17 @@ impl SolveJob<'_> {
         }
         self.solve(&scratch).instrument(step("solve")).await?;
         let check = self.check(&scratch).instrument(step("audit"));
-        let (publication, report) = check.await?;
+        let (publication, report, in_use) = check.await?;
         let result = scratch.path("result");
         let keep = self.keep("result", &result).instrument(step("archive result"));
         let result_url = keep.await?;
+        if self.settings.approval_above_in_use_moves.is_some_and(|most| in_use > most) {
+            let end = SolveEnd { lease: self.lease, result_url, report };
+            let awaits =
+                self.broker.await_approval(self.worker, &publication, &end, in_use).await?;
+            let ended = if awaits { Ended::AwaitsApproval { in_use } } else { Ended::LeaseLost };
+            return Err(Trouble::Ended(ended));
+        }
         self.publish(publication, report, result_url).instrument(step("publish")).await
     }
 
@@ -225,11 +237,12 @@ impl SolveJob<'_> {
         })
     }
 
-    /// Reads the result and audits it against the snapshot it was made from.
-    async fn check(&self, scratch: &Scratch) -> Result<(Publication, Value), Trouble> {
+    /// Reads the result and audits it against the snapshot it was made from. Also returns the number of servers in use
+    /// that change their holder.
+    async fn check(&self, scratch: &Scratch) -> Result<(Publication, Value, u64), Trouble> {
         let (snapshot, result) = (scratch.path("snapshot"), scratch.path("result"));
         let lease = self.lease;
-        let check = move || -> Result<(Publication, Value), (FailureReason, anyhow::Error)> {
+        let check = move || -> Result<(Publication, Value, u64), (FailureReason, anyhow::Error)> {
             let unreadable = |error: anyhow::Error| (FailureReason::ResultUnreadable, error);
             let solved = read_solved(&snapshot, &result).map_err(unreadable)?;
             let basis =
@@ -254,7 +267,9 @@ impl SolveJob<'_> {
                 &solved.snapshot,
                 &solved.targets,
             );
-            Ok((publication, solved.report))
+            let moves = solved.targets.diff(&solved.snapshot);
+            let in_use = moves.filter(|of| solved.snapshot.servers[of.server.ix()].in_use).count();
+            Ok((publication, solved.report, in_use as u64))
         };
         let checked = beside(check).await;
         let checked = checked.unwrap_or_else(|error| Err((FailureReason::ResultUnreadable, error)));

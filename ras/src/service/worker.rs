@@ -163,6 +163,10 @@ impl Worker {
                 tracing::warn!(%solve, reason = reason.as_str(), detail, "solve failed");
                 self.broker.fail_solve(lease, reason, &detail).await?
             }
+            Ended::AwaitsApproval { in_use } => {
+                tracing::warn!(%solve, in_use, "solve awaits the approval of an operator");
+                true
+            }
             Ended::LeaseLost => false,
         };
         if !ours {

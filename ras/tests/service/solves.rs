@@ -1,5 +1,6 @@
 //! Solves of a stored region: workers that die, solves that fail, events that ask for one.
 
+use crate::owners::{ROOT, serving, url};
 use crate::place::{PATIENCE, Place, Running, until_true};
 use serde_json::Value;
 use std::fs;
@@ -228,4 +229,36 @@ fn many_unavailable_servers_trigger_a_solve() {
     let seen = status(&place);
     assert_eq!(seen["solves"][0]["cause"], "event");
     assert_eq!(seen["solves"].as_array().expect("rows").len(), 1, "once");
+}
+
+/// Everything is in use, so every move is one of a server in use: the settings allow none without approval.
+#[test]
+fn solve_beyond_the_limit_awaits_approval() {
+    let place = Place::new();
+    let limit = "[service]\napproval_above_in_use_moves = 0";
+    let up = serving(&place, limit, "--agent simulated --deadline 5s");
+    place.ras(&format!("login --server {} --token-file root.token", url(&up))).code(0);
+    let (_, servers) = place.local("GET", "/ops/v1/servers?limit=1000&fields=server");
+    let servers: Value = serde_json::from_str(&servers).expect("JSON");
+    let rows = servers["servers"].as_array().expect("a list").iter();
+    let in_use = |row: &Value| serde_json::json!({ "server": row["server"], "in_use": true });
+    let rows: Vec<Value> = rows.map(in_use).collect();
+    assert!(rows.len() > 500, "{}", rows.len());
+    let (status, answer) = up.post("/ops/v1/usage", ROOT, &Value::from(rows).to_string());
+    assert_eq!(status, 200, "{answer}");
+
+    let version = |place: &Place| place.json("status")["version"].clone();
+    let before = version(&place);
+    let waits = place.ras("ops solve --wait").code(1);
+    assert!(waits.failed_with("awaiting_approval"));
+    let listed = place.json("list solves");
+    let solve = &listed["solves"][0];
+    assert_eq!(solve["state"], "awaiting_approval", "{listed}");
+    assert_eq!(version(&place), before, "nothing is published");
+    let id = solve["solve"].as_str().expect("an id");
+    place.ras(&format!("ops solve approve {id} --token-file shop.token")).fails_with(&["role"]);
+    let approved = place.ras(&format!("ops solve approve {id}")).code(0).stdout();
+    assert!(approved.contains("published as version"), "{approved}");
+    assert_ne!(version(&place), before);
+    place.ras(&format!("ops solve reject {id} --why late")).fails_with(&["not_awaiting"]);
 }

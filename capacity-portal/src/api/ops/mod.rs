@@ -22,7 +22,7 @@ pub(crate) mod racks;
 pub(crate) mod region;
 mod rollouts;
 mod servers;
-mod solves;
+pub(crate) mod solves;
 mod stuck;
 pub(crate) mod tokens;
 mod trail;
@@ -54,6 +54,8 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(give_way::find, give_way::run))
         .routes(routes!(solves::list, solves::ask))
         .routes(routes!(solves::find))
+        .routes(routes!(solves::approve))
+        .routes(routes!(solves::reject))
         .routes(routes!(solves::report))
         .routes(routes!(history::list))
         .routes(routes!(files::list))

@@ -4,14 +4,17 @@ use crate::http::auth::{Caller, Role};
 use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
 use crate::http::page::PageCursor;
 use crate::http::query;
-use crate::http::{Problem, Site, in_time, schema};
-use api_types::solves::{Solve, SolveAsked, SolveDetail, SolvesPage};
+use crate::http::{Problem, Site, body, in_time, schema};
+use api_types::solves::{Solve, SolveAsked, SolveDetail, SolveRejected, SolvesPage};
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
-use broker::{Cause, SolveId, SolveRow, SolveState, SolvesAsked, State as _};
+use broker::{
+    ApprovalError, Cause, PublishError, SolveId, SolveRow, SolveState, SolvesAsked, State as _,
+};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -139,4 +142,78 @@ pub(super) async fn ask(State(site): State<Site>, caller: Caller) -> Result<Resp
     let place = format!("/ops/v1/solves/{solve}");
     let answer = Json(SolveAsked { solve: solve.into(), new });
     Ok((StatusCode::ACCEPTED, [(LOCATION, place)], answer).into_response())
+}
+
+impl From<ApprovalError> for Problem {
+    fn from(error: ApprovalError) -> Problem {
+        let detail = error.to_string();
+        let conflict = |code| Problem::new(StatusCode::CONFLICT, code, detail.clone());
+        match error {
+            ApprovalError::Unknown { .. } => unknown(detail),
+            ApprovalError::NotAwaiting { .. } => conflict("not_awaiting"),
+            ApprovalError::Publish(PublishError::Db(error)) | ApprovalError::Db(error) => {
+                error.into()
+            }
+            ApprovalError::Publish(PublishError::Stale { .. }) => conflict("solve_stale"),
+            ApprovalError::Publish(_) => conflict("not_publishable"),
+        }
+    }
+}
+
+/// Approves the targets of a solve that awaits approval, and publishes them
+///
+/// Servers that changed since the solve began are skipped, as in every publication. Repeating it publishes nothing twice.
+#[utoipa::path(post, path = "/solves/{id}/approve", operation_id = "approve_solve",
+    params(("id" = Uuid, Path, description = "its id")),
+    responses(
+        (status = 200, description = "the published solve", body = Solve),
+        (status = 409, description = "it does not await approval (`not_awaiting`), another version was published since \
+            (`solve_stale`), or its targets break a rule now (`not_publishable`)")))]
+pub(super) async fn approve(
+    State(site): State<Site>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Solve>, Problem> {
+    let actor = caller.needs(Role::Operator)?;
+    let solve = row(&site, &id).await?.id;
+    in_time(site.broker.approve_solve(&actor, solve)).await?;
+    Ok(Json(view(row(&site, &id).await?)))
+}
+
+/// Rejects the targets of a solve that awaits approval
+#[utoipa::path(post, path = "/solves/{id}/reject", operation_id = "reject_solve",
+    params(("id" = Uuid, Path, description = "its id")), request_body = SolveRejected,
+    responses(
+        (status = 200, description = "the rejected solve", body = Solve),
+        (status = 409, description = "it does not await approval (`not_awaiting`)"),
+        (status = 422, description = "a reason is missing")))]
+pub(super) async fn reject(
+    State(site): State<Site>,
+    caller: Caller,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Result<Json<Solve>, Problem> {
+    let actor = caller.needs(Role::Operator)?;
+    let SolveRejected { why } = body::json(&body)?;
+    let solve = row(&site, &id).await?.id;
+    reject_for(&site, &actor, solve, &why).await?;
+    Ok(Json(view(row(&site, &id).await?)))
+}
+
+/// [`reject`], also for its page.
+pub(crate) async fn reject_for(
+    site: &Site,
+    actor: &str,
+    solve: SolveId,
+    why: &str,
+) -> Result<(), Problem> {
+    if why.trim().is_empty() {
+        let problem = Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "malformed",
+            "why: say why it is rejected",
+        );
+        return Err(problem.with("field", "why".into()));
+    }
+    in_time(site.broker.reject_solve(actor, solve, why.trim())).await
 }

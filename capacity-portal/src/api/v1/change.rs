@@ -93,7 +93,8 @@ pub(super) async fn check_priority(
     }
     let most = in_time(site.broker.max_priority(&asking.owner)).await?;
     match asked {
-        None => asking.change.priority = Some(most.max(PRIORITY_DEFAULT)),
+        None if most > PRIORITY_DEFAULT => asking.change.priority = Some(most),
+        None => {}
         Some(asked) if asked < most && caller.needs(Role::Operator).is_err() => {
             let detail = format!(
                 "owner {:?} may request {most}, or more for something less important; an admin may allow more \

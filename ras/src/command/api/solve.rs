@@ -1,14 +1,14 @@
 //! `ras ops solve`
 
 use super::ask::with_server;
-use crate::cli::RequestSolve;
+use crate::cli::{RequestSolve, SolveDecision};
 use crate::client::login::Server;
 use crate::client::operation::or_ctrl_c;
 use crate::client::{Ask, Client, path};
 use crate::context::Context;
 use crate::exit::Verdict;
 use anyhow::{Result, bail};
-use api_types::solves::{Solve, SolveAsked};
+use api_types::solves::{Solve, SolveAsked, SolveRejected};
 use serde_json::json;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -20,6 +20,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const OPEN: [&str; 2] = ["requested", "running"];
 
 pub(in crate::command) fn run(options: &RequestSolve, context: &Context) -> Result<Verdict> {
+    if let Some(decision) = &options.decision {
+        return decide(decision, context);
+    }
     let solve = with_server(Server::of(&options.server)?, async |client| {
         // Repeated after a lost answer, it joins the solve that it queued.
         let asked = client.ask(&Ask::post("/ops/v1/solves", json!({}))).await?;
@@ -29,8 +32,23 @@ pub(in crate::command) fn run(options: &RequestSolve, context: &Context) -> Resu
     })?;
     context.answer(|| text(&solve), &solve)?;
     if options.wait && solve.version.is_none() {
-        bail!("solve {} was not published", solve.solve);
+        bail!("solve {} was not published: it is {}", solve.solve, solve.state);
     }
+    Ok(Verdict::Fine)
+}
+
+/// Approves or rejects the targets of a solve.
+fn decide(decision: &SolveDecision, context: &Context) -> Result<Verdict> {
+    let (solve, word, body, server) = match decision {
+        SolveDecision::Approve { solve, server } => (solve, "approve", json!({}), server),
+        SolveDecision::Reject { solve, why, server } => {
+            (solve, "reject", json!(SolveRejected { why: why.clone() }), server)
+        }
+    };
+    let asked = Ask::post(path(&["ops", "v1", "solves", &solve.to_string(), word]), body);
+    let answer = with_server(Server::of(server)?, async |client| client.ask(&asked).await)?;
+    let solve: Solve = answer.read()?;
+    context.answer(|| text(&solve), &solve)?;
     Ok(Verdict::Fine)
 }
 
