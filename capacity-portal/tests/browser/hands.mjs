@@ -18,6 +18,10 @@ export class Mouse {
     await within.getByRole(role, { name, exact: typeof name === "string" }).first().click();
   }
 
+  async tick(checkbox) {
+    await checkbox.check();
+  }
+
   /** Opens what a summary hides. */
   async open(text) {
     await this.page.locator("summary").filter({ hasText: text }).first().click();
@@ -59,6 +63,11 @@ export class Keys {
   async press(role, name, within = this.page) {
     await this.#reach(within.getByRole(role, { name, exact: typeof name === "string" }).first(), `${role} ${name}`);
     await this.page.keyboard.press("Enter");
+  }
+
+  async tick(checkbox) {
+    await this.#reach(checkbox, "the checkbox");
+    if (!(await checkbox.isChecked())) await this.page.keyboard.press("Space");
   }
 
   async open(text) {

@@ -144,6 +144,9 @@ for (const [turn, Hands] of [Mouse, Keys].entries()) {
       // If the region has changed, an updated plan is shown; it is applied instead.
       const applied = page.getByText("Applied", { exact: true });
       for (let again = 0; again < 4 && (await applied.count()) === 0; again += 1) {
+        // Servers in use of others move only if that is confirmed.
+        const asks = page.getByRole("checkbox", { name: /^Move .* in use of other reservations$/ });
+        if (await asks.count()) await hands.tick(asks);
         await hands.press("button", "Apply");
         await applied.waitFor({ timeout: 8_000 }).catch(() => {});
       }

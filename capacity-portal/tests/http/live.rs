@@ -157,13 +157,13 @@ async fn stream_needs_the_rights_of_a_page_and_ends_with_them() {
     assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
     let (_, problem) = answer(refused).await;
     assert_eq!(problem["code"], "token_missing");
-    let owner = token(&place, "a's", Role::Owner, Some("a")).await;
+    let owner = token(&place, "owner of a", Role::Owner, Some("a")).await;
     let mut events = Events::open(&place, Some(&owner)).await;
     events.next().await.expect("an event");
     // A change of another owner has a topic, and nothing else.
     place.publish(17, Some("b/ü")).await;
     events.until("moves").await;
-    place.broker.revoke_token("test", "a's").await.expect("revoked");
+    place.broker.revoke_token("test", "owner of a").await.expect("revoked");
     let ended = async { while events.next().await.is_some() {} };
     timeout(PATIENCE, ended).await.expect("the stream ends");
 }
