@@ -80,7 +80,7 @@ fn begin(from: Option<&str>, headers: &HeaderMap) -> Result<Seq, Problem> {
         ("last-event-id" = Option<u64>, Header, description = "where to resume; takes precedence over `from`"),
         ChangesQuery,
     ),
-    responses((status = 200, description = "events, until the reader disconnects", body = String,
+    responses((status = 200, description = "events, until the reader disconnects", body = Object,
         content_type = "text/event-stream")))]
 pub(super) async fn follow(
     State(site): State<Site>,

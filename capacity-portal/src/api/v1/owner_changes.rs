@@ -59,7 +59,7 @@ pub(super) struct OwnerChangesQuery {
 /// `gone` for those that are removed. After a reconnection it begins again.
 #[utoipa::path(get, path = "/changes", operation_id = "follow_reservations",
     params(OwnerChangesQuery),
-    responses((status = 200, description = "events, until the reader disconnects", body = String,
+    responses((status = 200, description = "events, until the reader disconnects", body = Object,
         content_type = "text/event-stream")))]
 pub(super) async fn follow(
     State(site): State<Site>,
