@@ -2,7 +2,7 @@
 //! A field has the name of its member in the API, so that an error of the API names its field.
 
 use crate::region_summary::RegionSummary;
-use broker::ReservationSummary;
+use broker::{Contract, ReservationSummary};
 use chrono::{DateTime, Utc};
 use fleet::{CapacityRequest, Reservation};
 use serde_json::{Map, Value, json};
@@ -81,16 +81,20 @@ pub(super) fn of_reservation(
     }
     let labels = stored.labels.iter().map(|(label, value)| format!("{label}={value}"));
     push("labels", labels.collect::<Vec<_>>().join("\n"));
-    if let Some(of) = &stored.contract {
-        let percent = f64::from(of.in_use_micro) / 10_000.0;
-        push(&format!("{CONTRACT}in_use_percent"), percent.to_string());
-        let hours = of.window.as_secs_f64() / 3_600.0;
-        push(&format!("{CONTRACT}window_seconds"), hours.to_string());
-        let quiet: Vec<String> = of.quiet.iter().map(ToString::to_string).collect();
-        push(&format!("{CONTRACT}quiet"), quiet.join(", "));
-        push(&format!("{CONTRACT}zone"), of.zone.clone());
-    }
+    fields.extend(stored.contract.as_ref().map(contract_fields).into_iter().flatten());
     fields
+}
+
+/// Fields that show a churn contract as it is.
+pub(super) fn contract_fields(of: &Contract) -> [(String, String); 4] {
+    let quiet: Vec<String> = of.quiet.iter().map(ToString::to_string).collect();
+    [
+        ("in_use_percent", (f64::from(of.in_use_micro) / 10_000.0).to_string()),
+        ("window_seconds", (of.window.as_secs_f64() / 3_600.0).to_string()),
+        ("quiet", quiet.join(", ")),
+        ("zone", of.zone.clone()),
+    ]
+    .map(|(name, value)| (format!("{CONTRACT}{name}"), value))
 }
 
 /// An instant as a field of dates and times takes it, in UTC.
@@ -196,7 +200,8 @@ fn set(change: &mut Map<String, Value>, name: &str, value: Option<Value>, resets
 
 /// A number, or the text as it is, so that the answer names its field.
 fn number(text: &str) -> Value {
-    text.parse::<f64>().map_or_else(|_| json!(text), |number| json!(number))
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+    number.map_or_else(|| json!(text), |number| json!(number))
 }
 
 /// A whole number, or the text as it is.
@@ -214,28 +219,18 @@ fn labels(text: &str) -> Value {
     Value::Object(pairs.collect())
 }
 
-/// The churn contract of the form; `None` if its share is empty.
-fn contract(fields: &[(String, String)]) -> Option<Value> {
+/// The churn contract of the form, as the API takes it; `None` if its share is empty.
+pub(super) fn contract(fields: &[(String, String)]) -> Option<Value> {
     let of = |name: &str| value(fields, &format!("{CONTRACT}{name}"));
     if of("in_use_percent").is_empty() {
         return None;
     }
     // The form takes hours.
-    let seconds = of("window_seconds").parse::<f64>().map_or_else(
-        |_| json!(of("window_seconds")),
-        |hours| {
-            let seconds = hours * 3_600.0;
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "a whole number in the range of i64"
-            )]
-            if (0.0..1e15).contains(&seconds) {
-                json!(seconds.round() as i64)
-            } else {
-                json!(seconds)
-            }
-        },
-    );
+    let hours = of("window_seconds").parse::<f64>().ok();
+    let seconds = hours.map(|hours| hours * 3_600.0).filter(|of| (0.0..1e15).contains(of));
+    #[expect(clippy::cast_possible_truncation, reason = "it is in the range of i64")]
+    let seconds = seconds
+        .map_or_else(|| json!(of("window_seconds")), |seconds| json!(seconds.round() as i64));
     let quiet = of("quiet").split(',').map(str::trim).filter(|time| !time.is_empty());
     let mut contract = json!({
         "in_use_percent": number(of("in_use_percent")),

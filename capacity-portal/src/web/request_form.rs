@@ -14,10 +14,10 @@ use maud::{Markup, html};
 
 /// An input of the form, with what the common case needs.
 #[derive(Clone, Copy)]
-struct Input<'a> {
-    name: &'a str,
-    label: &'a str,
-    hint: &'a str,
+pub(super) struct Input<'a> {
+    pub(super) name: &'a str,
+    pub(super) label: &'a str,
+    pub(super) hint: &'a str,
     /// `text`, `number` or `datetime-local`.
     kind: &'static str,
     /// `decimal` if the text is a number with a decimal point.
@@ -55,7 +55,7 @@ const REPLICAS: [Input<'static>; 2] = [
 ];
 
 /// Fields of the churn contract, which is the disruption budget of a reservation.
-const BUDGET: [Input<'static>; 4] = [
+pub(super) const BUDGET: [Input<'static>; 4] = [
     Input::decimal(
         "churn_contract.in_use_percent",
         "Servers in use that may leave, percent",
@@ -115,7 +115,7 @@ pub(super) struct FormView<'a> {
 }
 
 /// Id of the input of a field. Names of hardware types may contain characters that ids must not have.
-fn id(name: &str) -> String {
+pub(super) fn id(name: &str) -> String {
     name.chars().map(|of| if of.is_ascii_alphanumeric() || of == '_' { of } else { '-' }).collect()
 }
 

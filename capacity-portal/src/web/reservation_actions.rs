@@ -2,11 +2,12 @@
 
 use super::layout::{Reader, RegionReader};
 use super::link;
-use crate::api::ops::contracts;
+use super::request_fields::{self, Fields};
+use super::request_form::{BUDGET, id};
+use crate::api::v1::change;
 use crate::http::auth::Role;
 use crate::http::field::{self, FieldError};
 use crate::http::{Problem, Site, in_time};
-use api_types::contracts::ContractAsked;
 use axum::extract::{Form, Path, State};
 use axum::response::Redirect;
 use broker::{ContractUse, Rollout};
@@ -19,66 +20,24 @@ fn path(reservation: &str, action: &str) -> String {
     format!("{}/{action}", link::reservation(reservation))
 }
 
-/// The form that sets the churn contract.
-#[derive(Debug, Deserialize)]
-pub(super) struct ContractForm {
-    in_use_percent: String,
-    hours: String,
-    quiet: String,
-    zone: String,
-}
-
-impl ContractForm {
-    fn asked(&self) -> Result<ContractAsked, Problem> {
-        let mut errors = Vec::new();
-        let mut number = |name: &str, text: &str| {
-            let number = text.trim().parse::<f64>().ok().filter(|of| of.is_finite() && *of >= 0.0);
-            if number.is_none() {
-                errors.push(FieldError::new(name, format!("{text:?} is not a number")));
-            }
-            number.unwrap_or_default()
-        };
-        let (in_use_percent, hours) =
-            (number("in_use_percent", &self.in_use_percent), number("hours", &self.hours));
-        if !errors.is_empty() {
-            return Err(field::invalid(&errors));
-        }
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
-        let window_seconds = (hours * 3_600.0).round() as u64;
-        let zone = Some(self.zone.trim().to_owned()).filter(|zone| !zone.is_empty());
-        let quiet = self.quiet.split(',').map(str::trim).filter(|time| !time.is_empty());
-        let quiet = quiet.map(str::to_owned).collect();
-        Ok(ContractAsked { in_use_percent, window_seconds, zone, quiet })
-    }
-}
-
 /// The forms that set and remove the churn contract.
 pub(super) fn contract_form(
     reservation: &ReservationName,
     current: Option<&ContractUse>,
     reader: &Reader,
 ) -> Markup {
-    let of = current.map(|of| &of.contract);
-    let percent = of.map(|of| (f64::from(of.in_use_micro) / 10_000.0).to_string());
-    let hours = of.map(|of| (of.window.as_secs_f64() / 3_600.0).to_string());
-    let quiet =
-        of.map(|of| of.quiet.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
+    let fields = current.map(|of| request_fields::contract_fields(&of.contract));
+    let fields = fields.as_ref().map_or(&[][..], |fields| fields);
     html! {
-        details { summary { @if of.is_some() { "Change or remove the contract" } @else { "Set a contract" } }
+        details { summary { @if current.is_some() { "Change or remove the contract" } @else { "Set a contract" } }
             form.fields.two method="post" action=(path(reservation, "contract")) {
                 (reader.csrf())
-                div.field { label for="in_use_percent" { "Servers in use that may leave, percent" }
-                    input #in_use_percent type="text" inputmode="decimal" name="in_use_percent" required autocomplete="off"
-                        value=(percent.unwrap_or_default()); }
-                div.field { label for="hours" { "Within, hours" }
-                    input #hours type="text" inputmode="decimal" name="hours" required autocomplete="off"
-                        value=(hours.unwrap_or_else(|| "24".to_owned())); }
-                div.field { label for="quiet" { "Quiet times" }
-                    input #quiet type="text" name="quiet" autocomplete="off" value=(quiet.unwrap_or_default()) aria-describedby="quiet-hint";
-                    span.hint #quiet-hint { "for example 08:00-18:00; no server in use leaves then" } }
-                div.field { label for="zone" { "Time zone" }
-                    input #zone type="text" name="zone" autocomplete="off" value=(of.map_or("", |of| &of.zone)) aria-describedby="zone-hint";
-                    span.hint #zone-hint { "for example Europe/Berlin; empty for UTC" } }
+                @for of in BUDGET { @let id = id(of.name);
+                    div.field { label for=(id) { (of.label) }
+                        input id=(id) type="text" name=(of.name) autocomplete="off"
+                            value=(request_fields::value(fields, of.name)) aria-describedby={ (id) "-hint" };
+                        span.hint id={ (id) "-hint" } { (of.hint) } }
+                }
                 div.actions { button type="submit" { "Save contract" } }
             }
             @if let Some(current) = current {
@@ -115,10 +74,13 @@ pub(super) async fn set_contract(
     State(site): State<Site>,
     RegionReader(reader): RegionReader,
     Path(name): Path<String>,
-    Form(form): Form<ContractForm>,
+    Form(fields): Form<Fields>,
 ) -> Result<Redirect, Problem> {
     let actor = reader.needs(Role::Operator)?;
-    let contract = contracts::read(form.asked()?)?;
+    let contract = request_fields::contract(&fields).map(change::contract_of).transpose()?;
+    let contract = contract.ok_or_else(|| {
+        field::invalid(&[FieldError::new("churn_contract.in_use_percent", "it is missing")])
+    })?;
     in_time(site.broker.set_contract(&actor, &name, &contract, None, None)).await?;
     Ok(Redirect::to(&format!("{}#churn", link::reservation(&name))))
 }

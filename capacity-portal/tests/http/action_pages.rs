@@ -150,13 +150,17 @@ async fn profiles_and_contracts_are_set_and_removed() {
     let (status, _, left) = text(&place, "/settings/profiles/remove", ROOT, &form).await;
     assert!(status == 200 && left.contains("There are no RRU profiles"), "{left}");
 
-    let form = "in_use_percent=5&hours=24&quiet=08:00-18:00&zone=Europe/Berlin";
+    let form = "churn_contract.in_use_percent=5&churn_contract.window_seconds=24\
+        &churn_contract.quiet=08:00-18:00&churn_contract.zone=Europe/Berlin";
     let (status, path, shown) = text(&place, "/reservations/a/contract", ROOT, form).await;
     assert_eq!((status, path.as_str()), (200, "/reservations/a"), "{shown}");
     assert!(shown.contains("Europe/Berlin") && shown.contains("value=\"5\""), "{shown}");
-    for wrong in
-        ["in_use_percent=x&hours=24&quiet=&zone=", "in_use_percent=5&hours=24&quiet=&zone=Nowhere"]
-    {
+    for wrong in [
+        "churn_contract.in_use_percent=x&churn_contract.window_seconds=24",
+        "churn_contract.in_use_percent=5&churn_contract.window_seconds=0",
+        "churn_contract.in_use_percent=",
+        "churn_contract.in_use_percent=5&churn_contract.window_seconds=24&churn_contract.zone=Nowhere",
+    ] {
         assert_eq!(send(&place, "/reservations/a/contract", ROOT, wrong).await.status(), 422);
     }
     assert_eq!(send(&place, "/reservations/a/contract", OWNER_A, form).await.status(), 403);

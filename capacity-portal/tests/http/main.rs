@@ -25,6 +25,7 @@ mod page_contents;
 mod pages;
 mod place;
 mod protocol;
+mod quotas;
 mod region_edits;
 mod requests;
 mod rollouts;

@@ -80,7 +80,7 @@ impl From<ContractError> for Problem {
 }
 
 /// Converts a body to a contract, or names its invalid fields.
-pub(crate) fn read(body: ContractAsked) -> Result<broker::Contract, Problem> {
+fn read(body: ContractAsked) -> Result<broker::Contract, Problem> {
     let mut errors = Vec::new();
     if !(0.0..=100.0).contains(&body.in_use_percent) {
         errors.push(FieldError::new("in_use_percent".to_owned(), "it is from 0 to 100"));

@@ -4,7 +4,7 @@ mod alertmanager;
 mod between;
 mod certificate;
 mod check;
-pub(crate) mod contracts;
+pub(super) mod contracts;
 mod drills;
 mod elastic;
 pub(crate) mod emergencies;

@@ -409,6 +409,18 @@ fn read_labels(fields: &mut FieldReader) -> Option<Labels> {
     Some(labels)
 }
 
+/// Reads a churn contract by itself.
+///
+/// # Errors
+/// If it is invalid; every invalid field is named.
+pub(crate) fn contract_of(body: Value) -> Result<Contract, Problem> {
+    let members = Map::from_iter([("churn_contract".to_owned(), body)]);
+    let mut fields = FieldReader::new(&schema::MEMBERS, members, String::new());
+    let contract = read_contract(&mut fields).flatten();
+    fields.finish().map_err(|errors| field::invalid(&errors))?;
+    contract.ok_or_else(|| field::invalid(&[FieldError::new("churn_contract", "it is missing")]))
+}
+
 /// `{"in_use_percent": 2, "window_seconds": 86400, "zone": "UTC", "quiet": ["08:00-18:00"]}` or null.
 fn read_contract(fields: &mut FieldReader) -> Option<Option<Contract>> {
     const FIELD: &str = "churn_contract";

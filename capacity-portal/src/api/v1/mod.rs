@@ -2,7 +2,7 @@
 
 mod accepted;
 mod certificate;
-pub(super) mod change;
+pub(crate) mod change;
 mod changes;
 mod hidden;
 mod history;
