@@ -59,7 +59,7 @@ pub(super) const BUDGET: [Input<'static>; 4] = [
     Input::decimal(
         "churn_contract.in_use_percent",
         "Servers in use that may leave, percent",
-        "empty for no limit",
+        "from 0 to 100",
     ),
     Input::decimal("churn_contract.window_seconds", "Within, hours", "for example 24"),
     Input::text("churn_contract.quiet", "Quiet times", "for example 08:00-18:00; none leave then"),
@@ -339,7 +339,7 @@ impl FormView<'_> {
                 }
                 fieldset { legend { "Disruption budget" }
                     (self.error(CONTRACT.trim_end_matches('.')))
-                    span.hint { "limits how many servers in use the solver takes away" }
+                    span.hint { "limits how many servers in use the solver takes away; no share, no limit" }
                     div.fields.slim { @for of in BUDGET { (self.input(of)) } } }
                 div.field { label for="labels" { "Labels" }
                     textarea #labels name="labels" rows="2" autocomplete="off" spellcheck="false"

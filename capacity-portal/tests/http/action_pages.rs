@@ -3,6 +3,7 @@
 use crate::pages::{page, send, well_formed};
 use crate::place::{Place, ROOT};
 use crate::requests::{self, ADMIN, OWNER_A};
+use crate::stored_plans::psql;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -183,5 +184,30 @@ async fn reservation_is_ended_from_its_page_after_its_plan() {
     assert!(plan.contains("a can be deleted"), "{plan}");
     assert_eq!(page(&place, "/reservations/a", Some(OWNER_A)).await.0, 200, "nothing was changed");
     let (status, _, applied) = text(&place, &format!("{path}/apply"), OWNER_A, "").await;
+    assert!(status == 200 && applied.contains("Applied"), "{applied}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn plan_that_moves_servers_in_use_of_others_is_applied_only_when_confirmed() {
+    let place = requests::place().await;
+    let plan = place.plan(serde_json::json!([requests::two()])).await;
+    let id = plan["plan"].as_str().expect("an id");
+    // The planner of these tests takes only what is free, so a move of the stored plan is made one from `b/ü`.
+    let from_other =
+        "UPDATE plans SET answers = jsonb_set(jsonb_set(answers, '{0,moves,0,from}', '\"b/ü\"'),
+        '{0,moves,0,in_use}', 'true') WHERE plan_id = :'id'";
+    psql(&place.socket(), &[("id", id)], from_other);
+    let path = format!("/plans/{id}");
+    let (_, shown) = page(&place, &path, Some(OWNER_A)).await;
+    let field = "name=\"others_in_use\" value=\"1\" required";
+    assert!(shown.contains(field) && shown.contains("another reservation"), "{shown}");
+    assert!(!shown.contains("b/ü"), "{shown}");
+    let apply = format!("{path}/apply");
+    for unconfirmed in ["", "others_in_use=", "others_in_use=0", "others_in_use=2"] {
+        let (status, _, refused) = text(&place, &apply, OWNER_A, unconfirmed).await;
+        assert!((400..500).contains(&status), "{unconfirmed}: {refused}");
+        assert_eq!(place.look(&format!("/v1/plans/{id}")).await["state"], "made", "{unconfirmed}");
+    }
+    let (status, _, applied) = text(&place, &apply, OWNER_A, "others_in_use=1").await;
     assert!(status == 200 && applied.contains("Applied"), "{applied}");
 }

@@ -9,7 +9,11 @@ use std::process::{Command, Stdio};
 use uuid::Uuid;
 
 /// Runs SQL with the `psql` beside Postgres: this crate has no SQL of its own.
-fn psql((socket, database): &(PathBuf, String), variables: &[(&str, &str)], sql: &str) -> String {
+pub fn psql(
+    (socket, database): &(PathBuf, String),
+    variables: &[(&str, &str)],
+    sql: &str,
+) -> String {
     let mut command = Command::new("psql");
     command.args([
         "-X",
