@@ -1,6 +1,6 @@
 //! What has changed, for pages that follow the region: one reader for all of them.
 //!
-//! It reads two rows a second while a page follows, and nothing otherwise. A page learns which [`Topic`]s have
+//! It reads a few small rows a second while a page follows, and nothing otherwise. A page learns which [`Topic`]s have
 //! changed, never what: it reads itself again, with the rights of its reader.
 
 use crate::change_notifier::ChangeNotifier;
