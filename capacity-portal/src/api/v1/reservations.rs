@@ -334,7 +334,7 @@ async fn submit_once(
     once(site, actor, headers, request, submit).await
 }
 
-/// [`create`] or [`change`] for a page, by whether the reservation exists: the id of the request.
+/// [`create`] or [`change()`] for a page, by whether the reservation exists: the id of the request.
 pub(crate) async fn submitted_for(
     site: &Site,
     caller: &Caller,
