@@ -208,7 +208,7 @@ impl Broker {
     ///
     /// The caller has audited the targets. If servers are skipped, the rest is audited again on the current
     /// region ([`publishable`]): targets that would leave a reservation worse off are withheld. So are those that replace
-    /// servers which are back since the snapshot of the solve ([`made_up_for`]).
+    /// servers which are back since the snapshot of the solve (`made_up_for`).
     ///
     /// # Errors
     /// [`PublishError`]; [`PublishError::Stale`] if another publication was first.
