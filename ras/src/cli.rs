@@ -37,7 +37,7 @@ pub use mover::{AgentPlace, Mover, MoverOptions, Moves, MovesAction};
 pub use plan::{Plan, PlanSnapshot};
 pub use postgres::StoreOptions;
 pub use profile::{Profile, ProfileAction};
-pub use read::{Filter, Get, Kind, List, One, TableOptions};
+pub use read::{Filter, Get, Kind, List, One, TableOptions, Watching};
 pub use region::{
     Buffer, BufferAction, Elastic, ElasticAction, Hardware, HardwareAction, OrRule, Quota,
     QuotaAction, RegionAction, ServerAction, ServerEdit, ServerFile, SetElastic, SetQuota,

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Stderr, Stdout, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use unicode_width::UnicodeWidthStr;
 
 /// Refresh interval of a line of progress.
 const TICK: Duration = Duration::from_millis(100);
@@ -82,13 +83,71 @@ fn acts(letter: char) -> bool {
 /// # Errors
 /// If standard output cannot be written.
 pub fn print(text: &str) -> Result<()> {
-    let mut out = out().lock();
+    print_more(text).map(|_| ())
+}
+
+/// Prints a part of an answer to standard output. Returns whether it is still read: a closed pipe is not an error.
+///
+/// # Errors
+/// If standard output cannot be written.
+pub fn print_more(text: &str) -> Result<bool> {
     let text = escaped(text.trim_end());
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n"));
+    written(&[text.as_bytes(), b"\n"])
+}
+
+fn written(parts: &[&[u8]]) -> Result<bool> {
+    let mut out = out().lock();
+    let written = parts.iter().try_for_each(|part| out.write_all(part));
     match written.and_then(|()| out.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        other => other.context("writing the answer"),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        other => other.map(|()| true).context("writing the answer"),
     }
+}
+
+/// A text on the terminal that is drawn again in its place.
+#[derive(Debug, Default)]
+pub struct Drawing {
+    /// Lines of the terminal that it takes.
+    lines: usize,
+}
+
+impl Drawing {
+    /// Draws the text in place of the last one. Lines that the terminal is too low for are counted instead. Returns
+    /// whether standard output is still read.
+    ///
+    /// # Errors
+    /// If standard output cannot be written.
+    pub fn draw(&mut self, text: &str) -> Result<bool> {
+        let size = rustix::termios::tcgetwinsize(out()).ok();
+        let size = size.map(|of| (usize::from(of.ws_col), usize::from(of.ws_row)));
+        let (columns, rows) =
+            size.filter(|(columns, rows)| *columns > 0 && *rows > 2).unwrap_or((80, 24));
+        let text = escaped(text.trim_end());
+        let (text, lines) = in_height(&text, columns, rows - 1);
+        // To the first line of the last text, and clear from there.
+        let back =
+            if self.lines == 0 { String::new() } else { format!("\u{1b}[{}F\u{1b}[J", self.lines) };
+        self.lines = lines;
+        written(&[back.as_bytes(), text.as_bytes(), b"\n"])
+    }
+}
+
+/// The text in at most this many lines of a terminal, and how many it takes.
+fn in_height(text: &str, columns: usize, most: usize) -> (String, usize) {
+    let height = |line: &str| UnicodeWidthStr::width(line).div_ceil(columns).max(1);
+    let all: Vec<&str> = text.lines().collect();
+    let total: usize = all.iter().map(|line| height(line)).sum();
+    if total <= most {
+        return (text.to_owned(), total);
+    }
+    let (mut shown, mut taken) = (0, 1);
+    while taken + height(all[shown]) <= most {
+        taken += height(all[shown]);
+        shown += 1;
+    }
+    let hidden = all.len() - shown;
+    let more = format!("… {hidden} more lines");
+    (all[..shown].iter().copied().chain([&*more]).collect::<Vec<_>>().join("\n"), taken)
 }
 
 /// Prints a line to standard error.
@@ -160,7 +219,17 @@ impl Spinner {
 
 #[cfg(test)]
 mod tests {
-    use super::escaped;
+    use super::{escaped, in_height};
+
+    #[test]
+    fn drawing_is_no_higher_than_the_terminal() {
+        assert_eq!(in_height("a\n\nb", 10, 3), ("a\n\nb".to_owned(), 3));
+        assert_eq!(in_height("a\nb\nc\nd", 20, 3), ("a\nb\n… 2 more lines".to_owned(), 3));
+        // A line wider than the terminal takes two.
+        let wide = "12345678901\nb";
+        assert_eq!(in_height(wide, 10, 3), (wide.to_owned(), 3));
+        assert_eq!(in_height(&format!("a\n{wide}"), 10, 3), ("a\n… 2 more lines".to_owned(), 2));
+    }
 
     #[test]
     fn control_characters_are_shown_not_executed() {

@@ -1,6 +1,7 @@
 //! Arguments of `ras mover` and `ras ops moves`.
 
 use super::postgres::StoreOptions;
+use super::read::{Watching, watching};
 use super::server::ServerOptions;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -135,11 +136,11 @@ pub struct Mover {
 /// `ras ops moves`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "\
+    after_help = concat!("\
 A move is stuck if it has been in one state for too long: pending 2 h, preempting 30 min, cleaning up or
 reconfiguring 1 h. So are replacements owed for 2 h or on their way for 1 h, emergencies unanswered for a
 minute, solves that wait for 1 h or run for 2 h, and jobs older than a day. A server left unfinished, because
-its move failed after clean-up began, is stuck at once.",
+its move failed after clean-up began, is stuck at once.", watching!()),
     args_conflicts_with_subcommands = true
 )]
 pub struct Moves {
@@ -149,6 +150,9 @@ pub struct Moves {
     /// List at most this many
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     pub limit: usize,
+    /// Whether to watch them.
+    #[command(flatten)]
+    pub watching: Watching,
     /// The action; without one, moves are listed.
     #[command(subcommand)]
     pub action: Option<MovesAction>,

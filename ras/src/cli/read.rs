@@ -3,6 +3,17 @@
 use super::server::ServerOptions;
 use clap::{Args, ValueEnum};
 
+/// What `--watch` does, in help.
+macro_rules! watching {
+    () => {
+        "\n\n\
+With --watch the server is asked every second and sends only what has changed. A terminal shows the
+last state in its place; a pipe gets a line for each row or fact that is new or has changed, and with
+--output json or yaml a document for each. Ctrl-C ends it, with exit code 0."
+    };
+}
+pub(super) use watching;
+
 /// The kinds of objects that are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
@@ -86,17 +97,20 @@ pub enum One {
 
 /// `ras get`
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(after_help = concat!("\
 Examples:
   ras get reservation web
-  ras get request ID
-  ras get operation ID --output yaml   # every member")]
+  ras get request ID --watch
+  ras get operation ID --output yaml   # every member", watching!()))]
 pub struct Get {
     /// The kind of object
     #[arg(value_enum)]
     pub kind: One,
     /// Name or id
     pub name: String,
+    /// Whether to watch it.
+    #[command(flatten)]
+    pub watching: Watching,
     /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,
@@ -104,7 +118,7 @@ pub struct Get {
 
 /// `ras list`
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(after_help = concat!("\
 Examples:
   ras list reservations --owner shop --label tier=front
   ras list requests --state refused --output json
@@ -112,7 +126,7 @@ Examples:
   ras list requests --output csv --no-headers
   ras list moves --watch
 
-A table has the width of the terminal; columns that do not fit are left out (--output wide has all).")]
+A table has the width of the terminal; columns that do not fit are left out (--output wide has all).", watching!()))]
 pub struct List {
     /// The kind of object
     #[arg(value_enum)]
@@ -141,8 +155,16 @@ pub struct TableOptions {
     /// Print no header
     #[arg(long)]
     pub no_headers: bool,
-    /// Go on until Ctrl-C: every two seconds print rows that are new or have changed
-    #[arg(long)]
+    /// Whether to watch it.
+    #[command(flatten)]
+    pub watching: Watching,
+}
+
+/// Whether to go on.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct Watching {
+    /// Show it again whenever it changes, until Ctrl-C
+    #[arg(short, long)]
     pub watch: bool,
 }
 

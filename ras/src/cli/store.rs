@@ -2,6 +2,7 @@
 
 use super::mover::MoverOptions;
 use super::postgres::StoreOptions;
+use super::read::{Watching, watching};
 use super::server::ServerOptions;
 use super::solving::OverrideOptions;
 use crate::quantity;
@@ -308,11 +309,15 @@ pub struct Publish {
 
 /// `ras status`
 #[derive(Debug, Args)]
+#[command(after_help = watching!().trim_start())]
 pub struct Status {
     /// Check the invariants of the stored region: no gaps in versions and audit trail, one owner per
     /// server, ... (role operator)
     #[arg(long)]
     pub check: bool,
+    /// Whether to watch it.
+    #[command(flatten)]
+    pub watching: Watching,
     /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,

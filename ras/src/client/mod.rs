@@ -18,7 +18,9 @@ use self::socket::SocketConnector;
 use crate::terminal;
 use anyhow::{Context, Result, anyhow};
 use chrono::{DateTime, Utc};
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, ETAG, IF_MATCH, RETRY_AFTER};
+use http::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, ETAG, IF_MATCH, IF_NONE_MATCH, RETRY_AFTER,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -28,6 +30,8 @@ use hyper_util::rt::TokioExecutor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
@@ -42,6 +46,8 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// Delay between two attempts, unless the server gives one.
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
 const AGAIN_AFTER_MOST: Duration = Duration::from_secs(30);
+/// Answers remembered while something is watched.
+const REMEMBERED_MAX: usize = 256;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -51,6 +57,8 @@ pub struct Client {
     /// URL in front of every path; its host has no meaning for a unix socket.
     base: String,
     transport: Transport,
+    /// The last answer to each GET request, by path, while something is watched.
+    remembered: Option<Mutex<HashMap<String, Answer>>>,
 }
 
 /// Connections to the server.
@@ -198,7 +206,31 @@ impl Client {
                 (SOCKET_BASE.to_owned(), Transport::Socket(connections))
             }
         };
-        Ok(Client { server, base, transport })
+        Ok(Client { server, base, transport, remembered: None })
+    }
+
+    /// Remembers answers to GET requests, so that the server sends only those that have changed (`If-None-Match`).
+    #[must_use]
+    pub fn remembering(self) -> Client {
+        Client { remembered: Some(Mutex::default()), ..self }
+    }
+
+    /// The remembered answer to a request.
+    fn remembered(&self, ask: &Ask) -> Option<Answer> {
+        let answers = self.remembered.as_ref().filter(|_| ask.method == Method::GET)?;
+        answers.lock().unwrap_or_else(PoisonError::into_inner).get(&ask.path).cloned()
+    }
+
+    fn remember(&self, ask: &Ask, answer: &Answer) {
+        let Some(answers) = self.remembered.as_ref().filter(|_| ask.method == Method::GET) else {
+            return;
+        };
+        let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
+        // Paths of pages change with their tokens.
+        if answers.len() >= REMEMBERED_MAX {
+            answers.clear();
+        }
+        answers.insert(ask.path.clone(), answer.clone());
     }
 
     /// Sends a request, with retries while the server is busy or cannot be reached.
@@ -257,7 +289,12 @@ impl Client {
     }
 
     async fn once(&self, ask: &Ask) -> Result<Answer, Failure> {
-        let request = ask.request(&self.server, &self.base)?;
+        let known = self.remembered(ask);
+        let mut request = ask.request(&self.server, &self.base)?;
+        let etag = known.as_ref().and_then(|known| known.etag.as_deref());
+        if let Some(etag) = etag.and_then(|etag| HeaderValue::from_str(etag).ok()) {
+            request.headers_mut().insert(IF_NONE_MATCH, etag);
+        }
         // A request that may have been processed is retried only if it is idempotent.
         let again = ask.key.is_some() || ask.method == Method::GET;
         let lost = |error: anyhow::Error, safe: bool| {
@@ -294,12 +331,17 @@ impl Client {
             }
             Err(_) => Value::String(String::from_utf8_lossy(&body).into_owned()),
         };
+        if let Some(known) = known.filter(|_| parts.status == StatusCode::NOT_MODIFIED) {
+            return Ok(known);
+        }
         if parts.status.is_success() {
             let at = text(DATE).and_then(|at| DateTime::parse_from_rfc2822(&at).ok());
             let at = at.map(|at| at.to_utc()).unwrap_or_default();
             let route =
                 format!("{} {}", ask.method, ask.path.split('?').next().unwrap_or_default());
-            return Ok(Answer { etag: text(ETAG), at, body, route });
+            let answer = Answer { etag: text(ETAG), at, body, route };
+            self.remember(ask, &answer);
+            return Ok(answer);
         }
         let problem = Problem::new(parts.status, body);
         let unheard = parts.status == StatusCode::TOO_MANY_REQUESTS;

@@ -161,6 +161,8 @@ fn help_texts_match_goldens() {
         ("request", "request --help"),
         ("request_create", "request create --help"),
         ("list", "list --help"),
+        ("get", "get --help"),
+        ("status", "status --help"),
         ("snapshot", "snapshot --help"),
         ("snapshot_import", "snapshot import --help"),
         ("snapshot_plan", "snapshot plan --help"),

@@ -1,11 +1,7 @@
 //! What lists and single objects look like, to people and to programs.
 
 use crate::owners::serving;
-use crate::place::{PATIENCE, Place, until_true};
-use std::fs;
-use std::io::Read;
-use std::process::Stdio;
-use std::time::Instant;
+use crate::place::Place;
 
 #[test]
 fn list_has_chosen_columns_order_and_form() {
@@ -44,40 +40,5 @@ fn list_has_chosen_columns_order_and_form() {
     assert!(!card.contains("by_hardware_type"), "{card}");
     let document = place.json(&format!("get reservation {} --data data", names[0]));
     assert!(document["by_hardware_type"].is_object(), "{document}");
-    up.stop();
-}
-
-#[test]
-fn watched_list_prints_what_changes() {
-    let place = Place::new();
-    let up = serving(&place, "", "--no-worker");
-    let mut watch = place.command("list tokens --data data --columns token,state --watch");
-    let watch = watch.stdout(Stdio::piped()).spawn();
-    let mut watch = watch.expect("it starts");
-    let mut out = watch.stdout.take().expect("piped");
-    let said = place.path("said");
-    let copy = said.clone();
-    let reader = std::thread::spawn(move || {
-        let (mut text, mut some) = (String::new(), [0; 1024]);
-        while let Ok(count @ 1..) = out.read(&mut some) {
-            text += &String::from_utf8_lossy(&some[..count]);
-            fs::write(&copy, &text).expect("written");
-        }
-    });
-    let shows = |line: &str| {
-        until_true(line, Instant::now() + PATIENCE, || {
-            fs::read_to_string(&said).is_ok_and(|text| text.contains(line))
-        });
-    };
-    place.ras("token create --name one --role viewer --data data").code(0);
-    shows("one");
-    place.ras("token create --name another --role viewer --data data").code(0);
-    shows("another");
-    let text = fs::read_to_string(&said).expect("text");
-    assert_eq!(text.matches("one").count(), 1, "an unchanged row is printed once: {text}");
-    assert_eq!(text.matches("state").count(), 1, "one header: {text}");
-    let _ = watch.kill();
-    let _ = watch.wait();
-    reader.join().expect("read");
     up.stop();
 }

@@ -24,5 +24,6 @@ mod store;
 mod terminal;
 mod tokens;
 mod upkeep;
+mod watch;
 
 use testkit::proxy;

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The binary on a terminal of its own, which the program `script` gives it.
-struct Terminal {
+pub struct Terminal {
     child: Child,
     keys: ChildStdin,
     seen: Arc<Mutex<Vec<u8>>>,
@@ -20,7 +20,7 @@ struct Terminal {
 
 impl Terminal {
     /// Begins; afterwards the terminal says how it was left.
-    fn of(place: &Place, line: &str) -> Terminal {
+    pub fn of(place: &Place, line: &str) -> Terminal {
         let ras = env!("CARGO_BIN_EXE_ras");
         let line = format!(
             "trap : INT; stty cols 100 rows 30; {ras} {line}; code=$?; stty -a; exit $code"
@@ -46,19 +46,19 @@ impl Terminal {
         Terminal { child, keys, seen, reader }
     }
 
-    fn seen(&self) -> String {
+    pub fn seen(&self) -> String {
         String::from_utf8_lossy(&self.seen.lock().expect("read")).into_owned()
     }
 
     /// Types once something is asked.
-    fn answer(&mut self, question: &str, keys: &str) {
+    pub fn answer(&mut self, question: &str, keys: &str) {
         until_true(question, Instant::now() + PATIENCE, || self.seen().contains(question));
         self.keys.write_all(keys.as_bytes()).expect("typed");
         self.keys.flush().expect("typed");
     }
 
     /// How it ended, all that was shown, and whether the terminal shows again what is typed.
-    fn ended(mut self) -> (Option<i32>, String) {
+    pub fn ended(mut self) -> (Option<i32>, String) {
         let until = Instant::now() + PATIENCE;
         until_true("it ends", until, || self.child.try_wait().expect("waits").is_some());
         let code = self.child.wait().expect("it ended").code();

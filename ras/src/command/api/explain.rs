@@ -33,7 +33,7 @@ pub(in crate::command) fn run(options: &Explain, context: &Context) -> Result<Ve
     let read = certificate.as_ref().map(|of| of.read::<ReservationCertificate>()).transpose()?;
     let holds = read.as_ref().is_none_or(|of| of.holds);
     let Requests { requests: last, .. } = requests.read()?;
-    let text = kinds::card(One::Reservation, &reservation)?;
+    let text = kinds::card(One::Reservation, &reservation)?.to_string();
     let text = || {
         let mut text = text;
         if let Some(certificate) = read {

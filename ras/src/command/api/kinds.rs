@@ -2,6 +2,7 @@
 
 use super::plan;
 use super::rows::{self, Column, Row};
+use super::watch::Line;
 use crate::cli::{Kind, One};
 use crate::client::Answer;
 use crate::client::problem::{Problem, planned};
@@ -20,6 +21,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use fleet::Rru;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fmt;
 
 impl Kind {
     /// Its name, in the plural.
@@ -72,20 +74,59 @@ pub(super) fn table<T: Row>(kind: Kind, columns: &[Column<T>], rows: &[T]) -> St
 }
 
 /// One object for people; programs read the document.
+pub(super) struct Card {
+    facts: Vec<(String, String)>,
+    /// What follows the facts: a plan, a refusal.
+    said: Option<String>,
+}
+
+impl From<Vec<(String, String)>> for Card {
+    fn from(facts: Vec<(String, String)>) -> Card {
+        Card { facts, said: None }
+    }
+}
+
+impl fmt::Display for Card {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&layout::facts(&self.facts))?;
+        match &self.said {
+            Some(said) if self.facts.is_empty() => out.write_str(said),
+            Some(said) => write!(out, "\n\n{said}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Card {
+    /// A line for each fact, and those of what follows.
+    pub(super) fn lines(&self) -> Vec<Line> {
+        let names = self.facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        let facts = self.facts.iter().map(|(name, text)| {
+            let text = text.replace('\n', " ");
+            Line::new(format!("{name} {text}"), format!("{name:<names$}  {text}"))
+        });
+        facts.chain(Line::all(self.said.as_deref().unwrap_or_default())).collect()
+    }
+}
+
+/// One object.
 ///
 /// # Errors
 /// If the answer cannot be read.
-pub(super) fn card(kind: One, answer: &Answer) -> Result<String> {
+pub(super) fn card(kind: One, answer: &Answer) -> Result<Card> {
     Ok(match kind {
-        One::Plan => plan::text(&answer.read()?, Rows::First(BY_JSON)),
+        One::Plan => {
+            let said = plan::text(&answer.read()?, Rows::First(BY_JSON));
+            Card { facts: Vec::new(), said: Some(said) }
+        }
         One::Request => request(&answer.read()?),
         One::Reservation => reservation(&answer.read()?),
         One::Operation => operation(&answer.read()?),
         One::Server => server(&answer.read()?),
         One::Solve => solve(&answer.read()?),
-        One::Maintenance => layout::facts(&rows::facts(&answer.read::<MaintenanceWindow>()?)),
+        One::Maintenance => rows::facts(&answer.read::<MaintenanceWindow>()?).into(),
         One::Emergency => emergency(&answer.read()?),
-        One::Profile => layout::facts(&rows::facts(&answer.read::<RruProfile>()?)),
+        One::Profile => rows::facts(&answer.read::<RruProfile>()?).into(),
     })
 }
 
@@ -94,18 +135,17 @@ fn fact(facts: &mut Vec<(String, String)>, name: &str, text: Option<String>) {
     facts.extend(text.filter(|text| !text.is_empty()).map(|text| (name.to_owned(), text)));
 }
 
-fn request(of: &Request) -> String {
+fn request(of: &Request) -> Card {
     let mut facts = rows::facts(of);
     fact(&mut facts, "by", Some(of.created_by.clone()));
     fact(&mut facts, "starts", of.starts_at.map(time));
     fact(&mut facts, "ends", of.ends_at.map(time));
     fact(&mut facts, "plan", of.plan.clone());
     fact(&mut facts, "notice", of.notice.clone());
-    let said = of.answer.as_ref().and_then(said);
-    layout::facts(&facts) + &said.map_or_else(String::new, |said| format!("\n\n{said}"))
+    Card { facts, said: of.answer.as_ref().and_then(said) }
 }
 
-fn reservation(of: &Reservation) -> String {
+fn reservation(of: &Reservation) -> Card {
     let mut facts = rows::facts(of);
     let part = |of: &ReservationPart| {
         let rru = Rru::from_f64(of.rru).unwrap_or_default();
@@ -144,16 +184,14 @@ fn reservation(of: &Reservation) -> String {
         fact(&mut facts, &name, Some(text));
     }
     fact(&mut facts, "version", Some(of.version.clone()));
-    layout::facts(&facts)
+    facts.into()
 }
 
-fn operation(of: &Operation) -> String {
-    let said = of.result.as_ref().and_then(said);
-    let said = said.map_or_else(String::new, |said| format!("\n\n{said}"));
-    layout::facts(&rows::facts(of)) + &said
+fn operation(of: &Operation) -> Card {
+    Card { facts: rows::facts(of), said: of.result.as_ref().and_then(said) }
 }
 
-fn server(of: &Server) -> String {
+fn server(of: &Server) -> Card {
     let mut facts = rows::facts(of);
     for event in &of.events {
         let text = format!(
@@ -176,12 +214,12 @@ fn server(of: &Server) -> String {
     let moving =
         of.moving.as_ref().map(|of| format!("{}: {} since {}", of.id, of.state, time(of.state_at)));
     fact(&mut facts, "move", moving);
-    layout::facts(&facts)
+    facts.into()
 }
 
-fn solve(of: &SolveDetail) -> String {
+fn solve(of: &SolveDetail) -> Card {
     let mut facts = rows::facts(&of.solve);
-    let Some(figures) = &of.figures else { return layout::facts(&facts) };
+    let Some(figures) = &of.figures else { return facts.into() };
     let rru = |of: f64| Rru::from_f64(of).map(|of| format!("{} RRU", amount(of)));
     fact(&mut facts, "short before", figures.initial_shortfall_rru.and_then(rru));
     fact(&mut facts, "short after", figures.shortfall_rru.and_then(rru));
@@ -195,14 +233,14 @@ fn solve(of: &SolveDetail) -> String {
     fact(&mut facts, "proven gap", gap);
     fact(&mut facts, "ended", figures.termination.clone());
     fact(&mut facts, "time", number(&figures.seconds, "total").map(seconds));
-    layout::facts(&facts)
+    facts.into()
 }
 
-fn emergency(of: &Emergency) -> String {
+fn emergency(of: &Emergency) -> Card {
     let mut facts = rows::facts(of);
     fact(&mut facts, "servers", of.granted.as_ref().map(|of| of.servers.to_string()));
     fact(&mut facts, "refused", of.refused_because.clone());
-    layout::facts(&facts)
+    facts.into()
 }
 
 fn time(at: DateTime<Utc>) -> String {

@@ -25,3 +25,4 @@ mod body;
 mod kinds;
 mod listing;
 mod rows;
+mod watch;

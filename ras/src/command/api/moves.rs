@@ -1,13 +1,14 @@
 //! `ras ops moves`
 
 use super::ask::with_server;
+use super::watch::{Line, Moment, watch};
 use crate::cli::{Moves, MovesAction};
 use crate::client::login::Server;
-use crate::client::{Ask, query};
+use crate::client::{Ask, Client, query};
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::layout::Table;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use api_types::moves::{MoveUnderWay, MoverView, MovesUnderWay, StopAsked, StuckThing};
 use serde_json::{Value, json};
 
@@ -46,17 +47,37 @@ fn switch(
 
 fn list(options: &Moves, context: &Context) -> Result<Verdict> {
     let path = query("/ops/v1/moves/under-way", &[("stuck", options.stuck.to_string())]);
-    let mut shown: MovesUnderWay = with_server(Server::of(&options.server)?, async |client| {
-        client.get_all(&path, "moves").await?.read()
-    })?;
-    shown.moves.truncate(options.limit);
+    let server = Server::of(&options.server)?;
+    let look = async |client: &Client| {
+        let mut shown: MovesUnderWay = client.get_all(&path, "moves").await?.read()?;
+        shown.moves.truncate(options.limit);
+        Ok(shown)
+    };
+    if options.watching.watch {
+        watch(server, context, async |client| {
+            let shown = look(client).await?;
+            let lines = Line::all(&head(&shown)).into_iter().chain(shown.moves.iter().map(line));
+            let documents = vec![serde_json::to_value(&shown).context("writing the answer")?];
+            Ok(Moment { text: text(&shown, options.stuck), lines: lines.collect(), documents })
+        })?;
+        return Ok(Verdict::Fine);
+    }
+    let shown = with_server(server, look)?;
     context.answer(|| text(&shown, options.stuck), &shown)?;
     // With --stuck, the exit code reports stuck objects, too.
     let calm = shown.stuck == 0 && shown.also_stuck.is_empty();
     Ok(Verdict::fine_if(!options.stuck || calm))
 }
 
-fn text(shown: &MovesUnderWay, stuck: bool) -> String {
+/// A move in one line, without its age.
+fn line(of: &MoveUnderWay) -> Line {
+    let name = |name: &Option<String>| name.as_deref().unwrap_or("free").to_owned();
+    let text = format!("{}  {} to {}  {}", of.server, name(&of.from), name(&of.to), state(of));
+    Line::new(text.clone(), text)
+}
+
+/// The mover, and the numbers of moves.
+fn head(shown: &MovesUnderWay) -> String {
     let line = |name: &str, text: &str| format!("{name:<14}{text}\n");
     let none = "no mover: start one with `ras up --agent` or `ras mover`";
     let mut text = line("acting", shown.acting.as_deref().unwrap_or(none));
@@ -75,6 +96,11 @@ fn text(shown: &MovesUnderWay, stuck: bool) -> String {
         let since = since.format("%F %T");
         text += &line("also stuck", &format!("{machine} {subject}: {state} since {since}"));
     }
+    text
+}
+
+fn text(shown: &MovesUnderWay, stuck: bool) -> String {
+    let mut text = head(shown);
     if shown.moves.is_empty() {
         return text;
     }

@@ -4,12 +4,13 @@ use super::ask::with_server;
 use super::kinds;
 use super::listing::Listing;
 use super::rows::{self, Column, Row};
+use super::watch::{Line, Moment, watch};
 use crate::cli::{Filter, Get, Kind, List, Output, TableOptions};
 use crate::client::login::Server;
 use crate::client::{Client, path, query};
-use crate::context::{Context, yaml};
+use crate::context::Context;
 use crate::exit::Verdict;
-use crate::terminal::{self, print};
+use crate::terminal::print;
 use anyhow::{Context as _, Result, bail};
 use api_types::emergencies::Emergencies;
 use api_types::failures::{Loans, Outages, Replacements};
@@ -23,23 +24,26 @@ use api_types::servers::{EventsPage, TrailPage};
 use api_types::solves::SolvesPage;
 use api_types::tokens::Tokens;
 use serde_json::{Value, json};
-use std::collections::HashSet;
-use std::time::Duration;
-use tokio::time::sleep;
 
 /// Rows of one page.
 const PAGE: u32 = 500;
 
-/// How long `--watch` waits before it looks again.
-const WATCH_EVERY: Duration = Duration::from_secs(2);
-
 pub(in crate::command) fn get(options: &Get, context: &Context) -> Result<Verdict> {
     let path = path(&[options.kind.place(), &[&options.name]].concat());
     let server = Server::of(&options.server)?;
+    if options.watching.watch {
+        let look = async |client: &Client| {
+            let answer = client.get(&path).await?;
+            let card = kinds::card(options.kind, &answer)?;
+            Ok(Moment { text: card.to_string(), lines: card.lines(), documents: vec![answer.body] })
+        };
+        watch(server, context, look)?;
+        return Ok(Verdict::Fine);
+    }
     let answer = with_server(server, async |client| client.get(&path).await)?;
     if context.is_text() {
         let card = kinds::card(options.kind, &answer)?;
-        context.answer(|| card, &answer.body)?;
+        context.answer(|| card.to_string(), &answer.body)?;
     } else {
         // As it is: a program decides what it reads.
         context.document(&answer.body)?;
@@ -97,69 +101,55 @@ fn listed<L: Listing>(
             Some(by) => found.sorted(by),
         }
     };
-    if table.watch {
-        return with_server(server, async |client| {
-            let mut seen = HashSet::new();
-            loop {
-                let found = page(client).await?;
-                let header = seen.is_empty() && !table.no_headers;
-                let fresh: Vec<bool> =
-                    found.sent.iter().map(|of| !seen.contains(&of.to_string())).collect();
-                changed(&found, &fresh, &columns, header, context)?;
-                seen = found.sent.iter().map(Value::to_string).collect();
-                sleep(WATCH_EVERY).await;
-            }
-        });
+    let shown = |found: &Found<L::Row>| {
+        let said = if found.more { "\n… more (raise --limit)" } else { "" };
+        if table.no_headers {
+            return rows::table(&columns, &found.rows).body().join("\n");
+        }
+        format!("{}{said}", kinds::table(kind, &columns, &found.rows))
+    };
+    if table.watching.watch {
+        let look = async |client: &Client| {
+            let found = page(client).await?;
+            let lines = lines(&found, &columns, !table.no_headers, context);
+            Ok(Moment { text: shown(&found), lines, documents: found.sent })
+        };
+        watch(server, context, look)?;
+        return Ok(Verdict::Fine);
     }
     let found = with_server(server, page)?;
     let Found { rows, sent, more } = &found;
-    let said = if *more { "\n… more (raise --limit)" } else { "" };
     match context.global.output {
         Output::Csv => print(&rows::csv(&columns, rows, !table.no_headers))?,
         _ if table.no_headers && rows.is_empty() && context.is_text() => {}
-        _ => context.answer(
-            || {
-                if table.no_headers {
-                    return rows::table(&columns, rows).body().join("\n");
-                }
-                format!("{}{said}", kinds::table(kind, &columns, rows))
-            },
-            &json!({ kind.word(): sent, "more": more }),
-        )?,
+        _ => context.answer(|| shown(&found), &json!({ kind.word(): sent, "more": more }))?,
     }
     Ok(Verdict::Fine)
 }
 
-/// Prints the rows of a watched list that are `fresh`: of a document format, each as a document of its own.
-fn changed<T: Row>(
+/// The lines of a watched list.
+fn lines<T: Row>(
     found: &Found<T>,
-    fresh: &[bool],
     columns: &[Column<T>],
-    header: bool,
+    headers: bool,
     context: &Context,
-) -> Result<()> {
-    let fresh = |lines: Vec<String>| -> Vec<String> {
-        lines.into_iter().zip(fresh).filter(|(_, fresh)| **fresh).map(|(line, _)| line).collect()
+) -> Vec<Line> {
+    let (head, body) = if context.global.output == Output::Csv {
+        let csv = |rows: &[T], header| rows::csv(columns, rows, header).trim_end().to_owned();
+        let body = found.rows.iter().map(|row| csv(std::slice::from_ref(row), false)).collect();
+        (vec![csv(&[], true)], body)
+    } else {
+        // Every column: those that are empty now may fill.
+        let mut head = rows::whole(columns, &found.rows).lines(None);
+        let body = head.split_off(2);
+        (head, body)
     };
-    let lines = match context.global.output {
-        Output::Text | Output::Wide => {
-            let mut lines = rows::table(columns, &found.rows).lines(terminal::width());
-            let body = fresh(lines.split_off(2));
-            if header && !found.rows.is_empty() { [lines, body].concat() } else { body }
-        }
-        Output::Csv => {
-            let line =
-                |row| rows::csv(columns, std::slice::from_ref(row), false).trim_end().to_owned();
-            let head = header.then(|| rows::csv::<T>(columns, &[], true).trim_end().to_owned());
-            head.into_iter().chain(fresh(found.rows.iter().map(line).collect())).collect()
-        }
-        Output::Json => fresh(found.sent.iter().map(Value::to_string).collect()),
-        Output::Yaml => {
-            let document = |of: &Value| Ok(format!("---\n{}", yaml(of)?.trim_end()));
-            fresh(found.sent.iter().map(document).collect::<Result<_>>()?)
-        }
-    };
-    if lines.is_empty() { Ok(()) } else { print(&lines.join("\n")) }
+    let head = if headers && !found.rows.is_empty() { head } else { Vec::new() };
+    // It does not change, though it may be padded in another way.
+    let head =
+        head.into_iter().enumerate().map(|(ix, line)| Line::new(format!("header {ix}"), line));
+    let rows = found.sent.iter().zip(body).map(|(sent, line)| Line::new(sent.to_string(), line));
+    head.chain(rows).collect()
 }
 
 /// The path with the filters as query; of servers, `path` is empty.

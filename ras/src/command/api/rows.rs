@@ -71,9 +71,14 @@ pub(super) trait Row: Sized + 'static {
 
 /// Rows as a table; columns without any value are left out.
 pub(super) fn table<T>(columns: &[Column<T>], rows: &[T]) -> Table {
-    let mut shown: Vec<(&str, Vec<Cell>)> =
+    let filled = |(_, cell): &&Column<T>| rows.iter().any(|row| !matches!(cell(row), Cell::Empty));
+    whole(&columns.iter().filter(filled).copied().collect::<Vec<_>>(), rows)
+}
+
+/// Rows as a table with every column.
+pub(super) fn whole<T>(columns: &[Column<T>], rows: &[T]) -> Table {
+    let shown: Vec<(&str, Vec<Cell>)> =
         (columns.iter()).map(|(name, cell)| (*name, rows.iter().map(cell).collect())).collect();
-    shown.retain(|(_, cells)| cells.iter().any(|cell| !matches!(cell, Cell::Empty)));
     let header: Vec<&str> = shown.iter().map(|(name, _)| *name).collect();
     let mut table = Table::new(&header, 0..0);
     for (number, (_, cells)) in shown.iter().enumerate() {

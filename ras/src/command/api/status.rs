@@ -2,14 +2,15 @@
 
 use super::ask::with_server;
 use super::solve;
+use super::watch::{Line, Moment, watch};
 use crate::cli::Status;
 use crate::client::login::Server;
 use crate::client::problem::Problem;
-use crate::client::query;
+use crate::client::{Client, query};
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::quantity::show_bytes;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use api_types::solves::{Solve, SolvesPage};
 use api_types::status::{Checked, RegionStatus};
 use http::StatusCode;
@@ -33,25 +34,36 @@ struct Answer {
 pub(in crate::command) fn run(options: &Status, context: &Context) -> Result<Verdict> {
     let server = Server::of(&options.server)?;
     let place = server.place.to_string();
-    let (status, solves, broken) = with_server(server, async |client| {
-        let status: RegionStatus = client.get("/status").await?.read()?;
-        let latest = query("/ops/v1/solves", &[("limit", SOLVES_SHOWN.to_string())]);
-        let solves = match client.get(&latest).await {
-            Ok(answer) => Some(answer.read::<SolvesPage>()?.solves),
-            // The status is public; solves require access to the whole region.
-            Err(error) if is_refused(&error) => None,
-            Err(error) => return Err(error),
-        };
-        let broken = if options.check {
-            Some(client.get("/ops/v1/check").await?.read::<Checked>()?.broken)
-        } else {
-            None
-        };
-        Ok((status, solves, broken))
-    })?;
-    let answer = Answer { server: place, status, solves, broken };
+    let look = async |client: &Client| answer(client, &place, options.check).await;
+    if options.watching.watch {
+        watch(server, context, async |client| {
+            let answer = look(client).await?;
+            let text = shown(&answer);
+            let documents = vec![serde_json::to_value(&answer).context("writing the answer")?];
+            Ok(Moment { lines: Line::all(&text), text, documents })
+        })?;
+        return Ok(Verdict::Fine);
+    }
+    let answer = with_server(server, look)?;
     context.answer(|| shown(&answer), &answer)?;
     Ok(Verdict::fine_if(answer.broken.is_none_or(|broken| broken.is_empty())))
+}
+
+async fn answer(client: &Client, place: &str, check: bool) -> Result<Answer> {
+    let status: RegionStatus = client.get("/status").await?.read()?;
+    let latest = query("/ops/v1/solves", &[("limit", SOLVES_SHOWN.to_string())]);
+    let solves = match client.get(&latest).await {
+        Ok(answer) => Some(answer.read::<SolvesPage>()?.solves),
+        // The status is public; solves require access to the whole region.
+        Err(error) if is_refused(&error) => None,
+        Err(error) => return Err(error),
+    };
+    let broken = if check {
+        Some(client.get("/ops/v1/check").await?.read::<Checked>()?.broken)
+    } else {
+        None
+    };
+    Ok(Answer { server: place.to_owned(), status, solves, broken })
 }
 
 fn shown(answer: &Answer) -> String {
