@@ -60,9 +60,9 @@ pub struct PlannedChange {
     pub asked_rru: f64,
     /// RRU that can be granted.
     pub granted_rru: f64,
-    /// If the change exceeds the owner's quota: `quota_exceeded`, with the numbers.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
+    /// If the change exceeds the owner's quota: `quota_exceeded`, with the numbers; else null.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>, required))]
     pub quota: Option<QuotaRefusal>,
     /// The quote, in the format ras-plan/1: cost, moves, sources, bound, and refusal with reason, limits and
     /// alternatives.

@@ -30,23 +30,25 @@ pub struct Request {
     pub asked: CapacityRequest,
     /// What is a grant.
     pub grant_policy: String,
-    /// Of the policy `at_least`: the least RRU that is a grant.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Of the policy `at_least`: the least RRU that is a grant; else null.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub at_least_rru: Option<f64>,
     /// When it is decided; null: at once.
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
     pub starts_at: Option<DateTime<Utc>>,
-    /// Before its start: that no capacity is reserved until then.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Before its start: that no capacity is reserved until then; else null.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub notice: Option<String>,
     /// When the reservation ends without a further request.
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
     pub ends_at: Option<DateTime<Utc>>,
-    /// Labels to set.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
+    /// Labels to set; null: they stay.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>, required))]
     pub labels: Option<BTreeMap<String, String>>,
     /// Promised RRU; null: not granted.
     #[serde(deserialize_with = "crate::present")]
@@ -96,8 +98,9 @@ pub struct Accepted {
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
     pub operation: Option<String>,
-    /// If it starts later: that no capacity is reserved until then.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// If it starts later: that no capacity is reserved until then; else null.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub notice: Option<String>,
 }
 
@@ -109,8 +112,9 @@ pub struct ValidRequest {
     pub valid: bool,
     /// The reservation.
     pub reservation: String,
-    /// If it starts later: that no capacity is reserved until then.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// If it starts later: that no capacity is reserved until then; else null.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub notice: Option<String>,
 }
 
@@ -133,7 +137,8 @@ pub struct Operation {
     /// The caller that created it.
     pub created_by: String,
     /// Before the start of its request: that no capacity is reserved until then.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub notice: Option<String>,
     /// Result; of a failed operation `code`, `detail`, `reasons` with their numbers, and `alternatives` that would
     /// be granted.

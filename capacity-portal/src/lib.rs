@@ -28,6 +28,7 @@ mod web;
 
 pub use api::probes::region_status;
 pub use api::schemas::capacity_request as capacity_request_schema;
+pub use api::token_view;
 pub use archive::{Archive, ArchiveError, ArchivedFile, Chunks};
 pub use error::PortalError;
 pub use http::auth::authority::{Authority, Role, Token, TokenError};

@@ -8,7 +8,7 @@ use crate::log::change::Change;
 use crate::log::trail::Action;
 use chrono::{DateTime, Utc};
 use fleet::{Name, NameError, NewName, OwnerName};
-use serde_json::{Value, json};
+use serde_json::json;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::fmt;
@@ -163,21 +163,6 @@ pub struct TokenRow {
     pub last_used_at: Option<DateTime<Utc>>,
     /// Why it is invalid: `expired` or `revoked`; `None`: it is valid.
     pub over: Option<String>,
-}
-
-impl TokenRow {
-    /// JSON for programs. It contains no secret.
-    pub fn json(&self) -> Value {
-        json!({
-            "id": self.id.to_string(), "name": &*self.name, "role": self.role,
-            "owner": self.owner.as_deref(), "created_at": self.created_at,
-            "created_by": &*self.created_by, "expires_at": self.expires_at,
-            "revoked_at": self.revoked.as_ref().map(|(at, _)| at),
-            "revoked_by": self.revoked.as_ref().map(|(_, by)| &**by),
-            "last_used_at": self.last_used_at,
-            "state": self.over.as_deref().unwrap_or("good"),
-        })
-    }
 }
 
 /// A valid token.

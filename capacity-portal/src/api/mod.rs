@@ -20,6 +20,8 @@ pub(crate) mod schemas;
 pub(crate) mod v1;
 mod views;
 
+pub use ops::tokens::view as token_view;
+
 use crate::http::limits::BODY_MAX;
 use crate::http::{Site, problem};
 use axum::extract::DefaultBodyLimit;

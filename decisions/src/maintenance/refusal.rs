@@ -66,10 +66,6 @@ impl MaintenanceRefusal {
         self.blocked_by(Vec::new())
     }
 
-    /// Every [`MaintenanceRefusal::code`].
-    pub const CODES: [&str; 6] =
-        ["unknown_scope", "in_the_past", "length", "share", "guarantee", "outage_now"];
-
     /// The word for programs.
     pub const fn code(&self) -> &'static str {
         match self {

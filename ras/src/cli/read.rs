@@ -7,9 +7,9 @@ use clap::{Args, ValueEnum};
 macro_rules! watching {
     () => {
         "\n\n\
-With --watch the server is asked every second and sends only what has changed. A terminal shows the
-last state in its place; a pipe gets a line for each row or fact that is new or has changed, and with
---output json or yaml a document for each. Ctrl-C ends it, with exit code 0."
+With --watch the server is asked every second and sends only what has changed. A terminal shows
+the last state in its place; a pipe gets a line for each row or fact that is new or has changed,
+and with --output json or yaml a document for each. Ctrl-C ends it, with exit code 0."
     };
 }
 pub(super) use watching;

@@ -118,7 +118,7 @@ An elastic reservation owns no servers. It borrows idle servers of embedded and 
 its weight, and returns them when their owners need them.
 
 Examples:
-  ras region elastic set batch --owner lab --type C1 --value C2=1.6 --share 2
+  ras region elastic set batch --owner lab --hardware-types C1 --value C2=1.6 --share 2
   ras region elastic list
   ras region elastic end batch            # removed once its loans are returned")]
 pub struct Elastic {
@@ -156,8 +156,15 @@ pub struct SetElastic {
     /// The business unit
     #[arg(long)]
     pub owner: String,
-    /// An eligible hardware type, 1 RRU a server; may be repeated
-    #[arg(long = "type", value_name = "TYPE", required_unless_present = "value")]
+    /// The eligible hardware types, 1 RRU a server
+    #[arg(
+        long = "hardware-types",
+        alias = "type",
+        id = "types",
+        value_name = "TYPE,...",
+        value_delimiter = ',',
+        required_unless_present = "value"
+    )]
     pub types: Vec<String>,
     /// RRU of one server of an eligible hardware type; may be repeated
     #[arg(long, value_name = "TYPE=RRU", value_parser = value)]

@@ -79,6 +79,8 @@ impl Problem {
             "plan_stale" | "plan_over" => Some(Verdict::Stale),
             _ if self.is_changed() => Some(Verdict::Stale),
             "not_granted" | "quota_exceeded" | "cancelled" | "expired" => Some(Verdict::Short),
+            // Maintenance.
+            "share" | "guarantee" | "outage_now" => Some(Verdict::Short),
             _ => self.get("reasons").map(|_| Verdict::Short),
         }
     }

@@ -17,6 +17,7 @@ mod postgres;
 mod replays;
 mod requests;
 mod rollouts;
+mod shapes;
 mod socket;
 mod solves;
 mod steps;

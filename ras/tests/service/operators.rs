@@ -45,13 +45,11 @@ fn remote_operator_commands_work() {
     place.ras(ask.trim_end_matches(" --yes")).fails_with(&["nothing was done", "--yes"]);
     let typo =
         place.ras(&format!("ops emergency ask {name} --rru 100000 --why fire --yes")).code(2);
-    assert!(
-        typo.stdout().contains("refused: the emergencies of a reservation"),
-        "{}",
-        typo.stdout()
-    );
+    let why = format!("the emergency for {name} is refused: the emergencies of a reservation");
+    assert!(typo.stderr().contains(&why), "{}", typo.stderr());
     let refused = place.ras("ops emergency ask unknown --rru 1 --why fire").code(2);
-    assert!(refused.stdout().starts_with("refused: "), "{}", refused.stdout());
+    let why = "ras: the emergency for unknown is refused: ";
+    assert!(refused.stderr().starts_with(why), "{}", refused.stderr());
     let of = |line: &str| place.json(line)["emergencies"].as_array().expect("a list").clone();
     assert_eq!(of("ops emergency list"), of("ops emergency list --data data"));
     assert_eq!(of("ops emergency list --limit 1").len(), 1);
@@ -83,13 +81,16 @@ fn remote_operator_commands_work() {
     // Refused, with the same numbers over the unix socket.
     let too_much = plan("--rack m01-r005 --from now --for 1h");
     let refused = place.json(&too_much);
-    assert_eq!(refused["refused"]["code"], "share", "{refused}");
-    assert_eq!(refused, place.json(&format!("{too_much} --data data")));
-    let said = place.ras(&too_much).code(2).stdout();
-    assert!(said.starts_with("refused: ") && said.contains("m01"), "{said}");
-    let later = place.json(&plan("--of-server unknown --from now --for 1h"));
-    assert_eq!(later["refused"]["code"], "unknown_scope", "{later}");
-    assert_eq!(place.json(&format!("ops maintenance end {id}"))["ended"], 1);
+    assert_eq!(refused["code"], "share", "{refused}");
+    let here = place.json(&format!("{too_much} --data data"));
+    assert_eq!((&refused["detail"], &refused["instead"]), (&here["detail"], &here["instead"]));
+    let said = place.ras(&too_much).code(2).stderr();
+    assert!(said.starts_with("ras: ") && said.contains("m01"), "{said}");
+    place
+        .ras(&plan("--of-server unknown --from now --for 1h"))
+        .fails_with(&["unknown", "unknown_scope"]);
+    let ended = place.json(&format!("ops maintenance end {id}"));
+    assert_eq!(ended["ended"], serde_json::json!([id]));
     place.ras(&format!("ops maintenance cancel {id}")).fails_with(&["over"]);
     let far = place.json(&plan("--rack m08-r003 --from now --for 1h --drain 1h --share 100%"));
     let far = far["plan"].as_str().expect("an id");

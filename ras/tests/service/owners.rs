@@ -52,9 +52,9 @@ fn login_selects_server_and_keeps_token_private() {
 
     assert_eq!(place.json("list moves")["moves"], serde_json::json!([]));
     let trail = place.json("list trail --limit 3");
-    assert_eq!(trail["trail"].as_array().map(Vec::len), Some(1), "{trail}");
+    assert_eq!(trail["entries"].as_array().map(Vec::len), Some(1), "{trail}");
     let yaml = place.ras("list trail --output yaml").code(0).stdout();
-    assert!(yaml.contains("action: ") && yaml.contains("more: false"), "{yaml}");
+    assert!(yaml.contains("action: ") && yaml.contains("next_page_token: null"), "{yaml}");
     // The server of the login is asked unless a data folder is named; two places are an error.
     place.ras("ops moves stop by-the-server").code(0);
     assert_eq!(place.json("ops moves --data data")["stopped"]["why"], "by-the-server");
@@ -115,7 +115,9 @@ fn refused_request_has_reasons_and_alternatives() {
 
     // More than there is: why not, and what else. What was granted holds.
     let refused = place.ras("request resize web --rru 90000 --wait --output json").code(2);
-    let problem: Value = serde_json::from_str(&refused.stdout()).expect("the document");
+    let request: Value = serde_json::from_str(&refused.stdout()).expect("the document");
+    assert_eq!(request["state"], "refused", "{request}");
+    let problem = &request["answer"];
     assert_eq!(problem["code"], "not_granted", "{problem}");
     assert!(problem["reasons"].as_array().is_some_and(|reasons| !reasons.is_empty()));
     let refused = place.ras("request resize web --rru 90000 --wait").code(2);

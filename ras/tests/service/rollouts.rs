@@ -94,7 +94,7 @@ fn rollout_pauses_and_resumes_from_the_command_line() {
     });
     assert_eq!(begun().len(), usize::try_from(servers).expect("a count"));
     place.ras("region profile resume front").code(0);
-    let trail = place.json("list trail --limit 20")["trail"].to_string();
+    let trail = place.json("list trail --limit 20")["entries"].to_string();
     for action in ["rollout_paused", "rollout_resumed"] {
         assert_eq!(trail.matches(action).count(), 1, "{action} in {trail}");
     }

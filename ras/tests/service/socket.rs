@@ -27,7 +27,7 @@ fn socket_caller_is_the_user_of_the_system() {
 
     place.ras("ops moves stop trouble --data data").code(0);
     let trail = place.json("list trail --data data");
-    let rows = trail["trail"].as_array().expect("rows");
+    let rows = trail["entries"].as_array().expect("rows");
     let by = |action: &str| {
         let row = rows.iter().find(|row| row["action"] == action);
         row.unwrap_or_else(|| panic!("no {action} in {trail}"))["actor"].clone()

@@ -38,7 +38,7 @@ pub(super) struct TokensQuery {
 }
 
 /// A token, as it is sent.
-fn view(of: TokenRow) -> TokenOf {
+pub fn view(of: TokenRow) -> TokenOf {
     let (revoked_at, revoked_by) = of.revoked.unzip();
     TokenOf {
         id: of.id.into(),

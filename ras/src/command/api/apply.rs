@@ -83,24 +83,25 @@ async fn apply(
     }
     let asked = Ask::post(path(&["v1", "plans", &plan.plan, "apply"]), json!({}));
     let done = async {
-        let answer = client.ask(&asked).await?;
-        let PlanApplied { operation, .. } = answer.read()?;
+        let PlanApplied { operation, .. } = client.ask(&asked).await?.read()?;
         if options.no_wait {
-            return Ok(answer.body);
+            return Ok(Some(operation));
         }
         let goes_on = format!(
             "the plan goes on and cannot be cancelled: `ras get operation {operation}` shows its outcome"
         );
         let wait = operation::wait(client, &operation, "applying the plan", context.global.quiet);
-        operation::or_ctrl_c(goes_on, wait).await
+        operation::or_ctrl_c(goes_on, wait).await.map(|_| None)
     };
     match done.await {
-        Ok(result) => {
-            let text = || match options.no_wait {
-                true => "the server was told to".to_owned(),
-                false => "granted; `ras list reservations` shows how its servers arrive".to_owned(),
+        Ok(operation) => {
+            // The same document, whatever became of it.
+            let now = client.get(&path(&["v1", "plans", &plan.plan])).await?;
+            let text = || match operation {
+                Some(id) => format!("submitted; `ras get operation {id}` shows the outcome"),
+                None => "granted; `ras list reservations` shows how its servers arrive".to_owned(),
             };
-            context.answer(text, &result)?;
+            context.answer(text, &now.body)?;
             Ok(Verdict::Fine)
         }
         Err(error) => {

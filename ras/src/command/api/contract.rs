@@ -3,7 +3,7 @@
 use super::ask::with_server;
 use crate::cli::{ContractAction, ContractOf, ServerOptions, SetContract};
 use crate::client::login::Server;
-use crate::client::{Ask, Client, path};
+use crate::client::{Ask, path};
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::layout::Table;
@@ -11,32 +11,39 @@ use crate::number::count;
 use crate::quantity;
 use anyhow::{Context as _, Result};
 use api_types::contracts::{Contract, ContractAsked, ContractRemoved, Contracts};
+use serde::de::DeserializeOwned;
 use std::time::Duration;
 
 pub(in crate::command) fn run(options: &ContractOf, context: &Context) -> Result<Verdict> {
     match &options.action {
-        ContractAction::Set(options) => set(options, context),
-        ContractAction::List { server } => show(
-            server,
-            async |client| client.get_all("/ops/v1/contracts", "contracts").await?.read(),
-            context,
-        ),
+        ContractAction::Set(options) => {
+            let set: Contract = asked(&options.server, &set(options)?)?;
+            context.answer(|| text(std::slice::from_ref(&set)), &set)?;
+        }
+        ContractAction::List { server } => {
+            let all: Contracts = with_server(Server::of(server)?, async |client| {
+                client.get_all("/ops/v1/contracts", "contracts").await?.read()
+            })?;
+            context.answer(|| text(&all.contracts), &all)?;
+        }
         ContractAction::Remove { reservation, server } => {
-            let asked = Ask::delete(place(reservation), "*");
-            let removed: ContractRemoved =
-                with_server(Server::of(server)?, async |client| client.ask(&asked).await?.read())?;
+            let removed: ContractRemoved = asked(server, &Ask::delete(place(reservation), "*"))?;
             let text = || format!("the churn contract of {reservation} is removed");
             context.answer(text, &removed)?;
-            Ok(Verdict::Fine)
         }
     }
+    Ok(Verdict::Fine)
+}
+
+fn asked<T: DeserializeOwned>(server: &ServerOptions, ask: &Ask) -> Result<T> {
+    with_server(Server::of(server)?, async |client| client.ask(ask).await?.read())
 }
 
 fn place(reservation: &str) -> String {
     path(&["ops", "v1", "contracts", reservation])
 }
 
-fn set(options: &SetContract, context: &Context) -> Result<Verdict> {
+fn set(options: &SetContract) -> Result<Ask> {
     let contract = ContractAsked {
         in_use_percent: options.in_use * 100.0,
         window_seconds: options.per.as_secs(),
@@ -44,23 +51,7 @@ fn set(options: &SetContract, context: &Context) -> Result<Verdict> {
         quiet: options.quiet_time.iter().map(ToString::to_string).collect(),
     };
     let body = serde_json::to_value(contract).context("encoding the contract")?;
-    let asked = Ask::put(place(&options.reservation), body);
-    let set = async |client: &Client| {
-        let contract: Contract = client.ask(&asked).await?.read()?;
-        Ok(Contracts { contracts: vec![contract], next_page_token: None })
-    };
-    show(&options.server, set, context)
-}
-
-/// Shows contracts and their current use.
-fn show(
-    server: &ServerOptions,
-    work: impl AsyncFnOnce(&Client) -> Result<Contracts>,
-    context: &Context,
-) -> Result<Verdict> {
-    let all = with_server(Server::of(server)?, work)?;
-    context.answer(|| text(&all.contracts), &all)?;
-    Ok(Verdict::Fine)
+    Ok(Ask::put(place(&options.reservation), body))
 }
 
 fn text(contracts: &[Contract]) -> String {

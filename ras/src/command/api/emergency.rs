@@ -10,9 +10,10 @@ use crate::context::Context;
 use crate::exit::Verdict;
 use crate::layout::Table;
 use crate::number::amount;
+use crate::terminal;
 use anyhow::{Context as _, Result, bail};
 use api_types::emergencies::{
-    Emergencies, Emergency, EmergencyAsked, EmergencyEnded, EmergencyPreview,
+    Emergencies, Emergency, EmergencyAsked, EmergencyEnded, EmergencyGrant, EmergencyPreview,
 };
 use api_types::moves::MoverView;
 use broker::{EmergencyId, EmergencyState, State as _};
@@ -39,8 +40,8 @@ pub(in crate::command) fn run(action: &EmergencyAction, context: &Context) -> Re
             let preview: EmergencyPreview =
                 with_server(Server::of(server)?, async |client| client.get(&shown).await?.read())?;
             if let Some(why) = &preview.refused_because {
-                context.answer(|| format!("refused: {why}"), &preview)?;
-                return Ok(Verdict::fine_if(false));
+                context.document(&preview)?;
+                return Ok(refused(reservation, why));
             }
             if !confirmed(&question(&preview), *yes)? {
                 bail!("nothing was done");
@@ -61,9 +62,15 @@ pub(in crate::command) fn run(action: &EmergencyAction, context: &Context) -> Re
                 );
                 or_ctrl_c(goes_on, answered(client, id, &asked, *wait)).await
             })?;
-            context.answer(|| sentence(&of), &of)?;
-            let granted = of.granted.as_ref();
-            Ok(Verdict::fine_if(granted.is_some_and(|granted| granted.rru >= of.asked_rru)))
+            let Some(granted) = &of.granted else {
+                context.document(&of)?;
+                return Ok(refused(
+                    reservation,
+                    of.refused_because.as_deref().unwrap_or("cancelled"),
+                ));
+            };
+            context.answer(|| sentence(&of, granted), &of)?;
+            Ok(Verdict::fine_if(granted.rru >= of.asked_rru))
         }
         EmergencyAction::List { limit, server } => {
             let mut all: Emergencies = with_server(Server::of(server)?, async |client| {
@@ -136,11 +143,13 @@ async fn answered(
     Ok(of)
 }
 
-fn sentence(of: &Emergency) -> String {
-    let Some(granted) = &of.granted else {
-        let why = of.refused_because.as_deref().unwrap_or("it was cancelled");
-        return format!("refused: {why}");
-    };
+/// Reports a refusal.
+fn refused(reservation: &str, why: &str) -> Verdict {
+    terminal::tell(&format!("the emergency for {reservation} is refused: {why}"));
+    Verdict::Short
+}
+
+fn sentence(of: &Emergency, granted: &EmergencyGrant) -> String {
     let shared = match granted.from_shared {
         0 => String::new(),
         count => format!(", {count} of them from shared buffers"),

@@ -11,7 +11,7 @@ use crate::number::{amount, count, seconds};
 use anyhow::Result;
 use api_types::drills::{Drill, Kept};
 use api_types::emergencies::Emergency;
-use api_types::maintenance::MaintenanceWindow;
+use api_types::maintenance::{MaintenanceWindow, MaintenanceWindows};
 use api_types::region::RruProfile;
 use api_types::requests::{Operation, Request};
 use api_types::reservations::{MsbLeft, Reservation, ReservationCertificate, ReservationPart};
@@ -124,7 +124,7 @@ pub(super) fn card(kind: One, answer: &Answer) -> Result<Card> {
         One::Operation => operation(&answer.read()?),
         One::Server => server(&answer.read()?),
         One::Solve => solve(&answer.read()?),
-        One::Maintenance => rows::facts(&answer.read::<MaintenanceWindow>()?).into(),
+        One::Maintenance => windows(&answer.read::<MaintenanceWindows>()?.windows),
         One::Emergency => emergency(&answer.read()?),
         One::Profile => rows::facts(&answer.read::<RruProfile>()?).into(),
     })
@@ -234,6 +234,17 @@ fn solve(of: &SolveDetail) -> Card {
     fact(&mut facts, "ended", figures.termination.clone());
     fact(&mut facts, "time", number(&figures.seconds, "total").map(seconds));
     facts.into()
+}
+
+/// A window, or those of a plan.
+fn windows(of: &[MaintenanceWindow]) -> Card {
+    match of {
+        [window] => rows::facts(window).into(),
+        windows => {
+            let table = rows::table(MaintenanceWindow::COLUMNS, windows).to_string();
+            Card { facts: Vec::new(), said: Some(table) }
+        }
+    }
 }
 
 fn emergency(of: &Emergency) -> Card {

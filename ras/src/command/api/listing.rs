@@ -21,15 +21,15 @@ pub(super) trait Listing: DeserializeOwned {
     const ROWS: &'static str;
     /// Path of the list; empty: it depends on the query.
     const PATH: &'static [&'static str];
-    /// The parameter that asks for the next page.
-    const NEXT: &'static str;
+    /// The parameter that asks for the next page, and the member with its value.
+    const NEXT: (&'static str, &'static str);
 
     /// The rows, and where the next page begins; `None`: this is the last.
     fn rows(self) -> (Vec<Self::Row>, Option<String>);
 }
 
-/// The parameter of lists whose pages have tokens.
-const TOKENS: &str = "page_token";
+/// Lists whose pages have tokens.
+const TOKENS: (&str, &str) = ("page_token", "next_page_token");
 
 macro_rules! listings {
     ($($list:ident, $rows:ident: $row:ident, $path:expr, $parameter:expr, $next:expr;)*) => {$(
@@ -37,7 +37,7 @@ macro_rules! listings {
             type Row = $row;
             const ROWS: &'static str = stringify!($rows);
             const PATH: &'static [&'static str] = &$path;
-            const NEXT: &'static str = $parameter;
+            const NEXT: (&'static str, &'static str) = $parameter;
 
             fn rows(self) -> (Vec<$row>, Option<String>) {
                 let next: fn(&$list) -> &Option<String> = $next;
@@ -51,7 +51,7 @@ macro_rules! listings {
 listings! {
     Reservations, reservations: Reservation, ["v1", "reservations"], TOKENS, |of| &of.next_page_token;
     Requests, requests: Request, ["v1", "requests"], TOKENS, |of| &of.next_page_token;
-    ServersPage, servers: ServerOfReservation, [], "after", |of| &of.next;
+    ServersPage, servers: ServerOfReservation, [], ("after", "next"), |of| &of.next;
     SolvesPage, solves: Solve, ["ops", "v1", "solves"], TOKENS, |of| &of.next_page_token;
     MovesPage, moves: Move, ["ops", "v1", "moves"], TOKENS, |of| &of.next_page_token;
     EventsPage, events: EventView, ["ops", "v1", "unavailability"], TOKENS, |of| &of.next_page_token;

@@ -5,7 +5,6 @@ use crate::cli::{
     Begin, ListMaintenance, Maintenance, MaintenanceAction, PlanMaintenance, StopMaintenance,
 };
 use crate::client::login::Server;
-use crate::client::problem::Problem;
 use crate::client::{Ask, path, query};
 use crate::context::Context;
 use crate::exit::Verdict;
@@ -16,17 +15,14 @@ use api_types::maintenance::{
     AcceptShort, MaintenanceAsked, MaintenanceCancelled, MaintenanceEnded, MaintenancePlan,
     MaintenanceRecall, MaintenanceWindow, MaintenanceWindows,
 };
-use broker::{MaintenanceRefusal, MaintenanceState, State};
+use broker::{MaintenanceState, State};
 use chrono::{DateTime, Utc};
 use fleet::Scope;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Maximum number of windows in one answer.
 const WINDOWS_MAX: u32 = 1_000;
-
-/// Members that every problem document has.
-const FIXED: [&str; 6] = ["type", "title", "status", "code", "detail", "request_id"];
 
 pub(in crate::command) fn run(options: &Maintenance, context: &Context) -> Result<Verdict> {
     match &options.action {
@@ -63,12 +59,8 @@ fn plan(options: &PlanMaintenance, context: &Context) -> Result<Verdict> {
     };
     // Not idempotent: a second request would plan it twice.
     let asked = Ask::post_once("/ops/v1/maintenance", body);
-    let answered =
-        with_server(Server::of(&options.server)?, async |client| client.ask(&asked).await);
-    let answer = match answered {
-        Ok(answer) => answer,
-        Err(error) => return refused(error, context),
-    };
+    let answer =
+        with_server(Server::of(&options.server)?, async |client| client.ask(&asked).await)?;
     let MaintenancePlan { plan, windows } = answer.read()?;
     let shown = || {
         let plan = plan.as_deref().unwrap_or_default();
@@ -76,23 +68,6 @@ fn plan(options: &PlanMaintenance, context: &Context) -> Result<Verdict> {
     };
     context.answer(shown, &answer.body)?;
     Ok(Verdict::Fine)
-}
-
-/// Shows the reasons for refusing a plan; any other error is returned.
-fn refused(error: anyhow::Error, context: &Context) -> Result<Verdict> {
-    let problem = error.downcast_ref::<Problem>();
-    let Some(problem) = problem.filter(|of| MaintenanceRefusal::CODES.contains(&of.code())) else {
-        return Err(error);
-    };
-    let (code, Value::Object(mut refused)) = (problem.code(), problem.json()) else {
-        return Err(error);
-    };
-    let why = refused["detail"].as_str().unwrap_or(code).to_owned();
-    refused.retain(|member, _| !FIXED.contains(&member.as_str()));
-    refused.insert("code".to_owned(), json!(code));
-    refused.insert("why".to_owned(), json!(why));
-    context.answer(|| format!("refused: {why}"), &json!({ "refused": refused }))?;
-    Ok(Verdict::Short)
 }
 
 fn list(options: &ListMaintenance, context: &Context) -> Result<Verdict> {
@@ -117,16 +92,14 @@ fn list(options: &ListMaintenance, context: &Context) -> Result<Verdict> {
 }
 
 fn end(options: &StopMaintenance, context: &Context) -> Result<Verdict> {
-    let MaintenanceEnded { ended } = stop(options, "end")?;
-    let count = ended.len();
-    context.answer(|| format!("{} ended", counted(count)), &json!({ "ended": count }))?;
+    let of: MaintenanceEnded = stop(options, "end")?;
+    context.answer(|| format!("{} ended", counted(of.ended.len())), &of)?;
     Ok(Verdict::Fine)
 }
 
 fn cancel(options: &StopMaintenance, context: &Context) -> Result<Verdict> {
-    let MaintenanceCancelled { cancelled } = stop(options, "cancel")?;
-    let count = cancelled.len();
-    context.answer(|| format!("{} cancelled", counted(count)), &json!({ "cancelled": count }))?;
+    let of: MaintenanceCancelled = stop(options, "cancel")?;
+    context.answer(|| format!("{} cancelled", counted(of.cancelled.len())), &of)?;
     Ok(Verdict::Fine)
 }
 

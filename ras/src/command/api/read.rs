@@ -3,7 +3,7 @@
 use super::ask::with_server;
 use super::kinds;
 use super::listing::Listing;
-use super::rows::{self, Column, Row};
+use super::rows::{self, Column};
 use super::watch::{Line, Moment, watch};
 use crate::cli::{Filter, Get, Kind, List, Output, TableOptions};
 use crate::client::login::Server;
@@ -23,7 +23,7 @@ use api_types::reservations::{Reservations, ServersPage};
 use api_types::servers::{EventsPage, TrailPage};
 use api_types::solves::SolvesPage;
 use api_types::tokens::Tokens;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Rows of one page.
 const PAGE: u32 = 500;
@@ -101,8 +101,8 @@ fn listed<L: Listing>(
             Some(by) => found.sorted(by),
         }
     };
-    let shown = |found: &Found<L::Row>| {
-        let said = if found.more { "\n… more (raise --limit)" } else { "" };
+    let shown = |found: &Found<L>| {
+        let said = if found.more() { "\n… more (raise --limit)" } else { "" };
         if table.no_headers {
             return rows::table(&columns, &found.rows).body().join("\n");
         }
@@ -112,30 +112,30 @@ fn listed<L: Listing>(
         let look = async |client: &Client| {
             let found = page(client).await?;
             let lines = lines(&found, &columns, !table.no_headers, context);
-            Ok(Moment { text: shown(&found), lines, documents: found.sent })
+            Ok(Moment { text: shown(&found), lines, documents: found.sent().to_vec() })
         };
         watch(server, context, look)?;
         return Ok(Verdict::Fine);
     }
     let found = with_server(server, page)?;
-    let Found { rows, sent, more } = &found;
+    let rows = &found.rows;
     match context.global.output {
         Output::Csv => print(&rows::csv(&columns, rows, !table.no_headers))?,
         _ if table.no_headers && rows.is_empty() && context.is_text() => {}
-        _ => context.answer(|| shown(&found), &json!({ kind.word(): sent, "more": more }))?,
+        _ => context.answer(|| shown(&found), &found.document)?,
     }
     Ok(Verdict::Fine)
 }
 
 /// The lines of a watched list.
-fn lines<T: Row>(
-    found: &Found<T>,
-    columns: &[Column<T>],
+fn lines<L: Listing>(
+    found: &Found<L>,
+    columns: &[Column<L::Row>],
     headers: bool,
     context: &Context,
 ) -> Vec<Line> {
     let (head, body) = if context.global.output == Output::Csv {
-        let csv = |rows: &[T], header| rows::csv(columns, rows, header).trim_end().to_owned();
+        let csv = |rows: &[L::Row], header| rows::csv(columns, rows, header).trim_end().to_owned();
         let body = found.rows.iter().map(|row| csv(std::slice::from_ref(row), false)).collect();
         (vec![csv(&[], true)], body)
     } else {
@@ -148,7 +148,7 @@ fn lines<T: Row>(
     // It does not change, though it may be padded in another way.
     let head =
         head.into_iter().enumerate().map(|(ix, line)| Line::new(format!("header {ix}"), line));
-    let rows = found.sent.iter().zip(body).map(|(sent, line)| Line::new(sent.to_string(), line));
+    let rows = found.sent().iter().zip(body).map(|(sent, line)| Line::new(sent.to_string(), line));
     head.chain(rows).collect()
 }
 
@@ -180,25 +180,31 @@ fn asked(place: &[&str], filter: &Filter) -> Result<(String, Vec<(String, String
 }
 
 /// Objects of a list.
-struct Found<T> {
-    rows: Vec<T>,
-    /// The same, as they were sent.
-    sent: Vec<Value>,
-    /// Whether there are more.
-    more: bool,
+struct Found<L: Listing> {
+    rows: Vec<L::Row>,
+    /// The same, as they were sent: the last page, with the rows of all pages.
+    document: Value,
 }
 
-impl<T: Row> Found<T> {
+impl<L: Listing> Found<L> {
+    fn sent(&self) -> &[Value] {
+        self.document[L::ROWS].as_array().map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether there are more.
+    fn more(&self) -> bool {
+        !self.document[L::NEXT.1].is_null()
+    }
+
     /// In the order of a column.
-    fn sorted(self, by: &str) -> Result<Found<T>> {
+    fn sorted(mut self, by: &str) -> Result<Found<L>> {
         let order = rows::order(&self.rows, by)?;
-        let mut rows: Vec<Option<T>> = self.rows.into_iter().map(Some).collect();
-        let mut sent = self.sent;
-        Ok(Found {
-            rows: order.iter().filter_map(|row| rows[*row].take()).collect(),
-            sent: order.iter().map(|row| sent[*row].take()).collect(),
-            more: self.more,
-        })
+        let mut rows: Vec<Option<L::Row>> = self.rows.into_iter().map(Some).collect();
+        let sent = &mut self.document[L::ROWS];
+        let sent: Vec<Value> = order.iter().map(|row| sent[*row].take()).collect();
+        self.document[L::ROWS] = sent.into();
+        let rows = order.iter().filter_map(|row| rows[*row].take()).collect();
+        Ok(Found { rows, document: self.document })
     }
 }
 
@@ -208,8 +214,9 @@ async fn pages<L: Listing>(
     path: &str,
     asked: Vec<(String, String)>,
     limit: usize,
-) -> Result<Found<L::Row>> {
+) -> Result<Found<L>> {
     let (mut rows, mut sent) = (Vec::new(), Vec::new());
+    let (parameter, _) = L::NEXT;
     let mut next: Option<(&'static str, String)> = None;
     loop {
         let mut pairs: Vec<(&str, String)> =
@@ -223,12 +230,11 @@ async fn pages<L: Listing>(
         if let Value::Array(page) = answer.body[L::ROWS].take() {
             sent.extend(page);
         }
-        next = following.map(|token| (L::NEXT, token));
+        next = following.map(|token| (parameter, token));
         if next.is_none() || rows.len() >= limit {
-            let more = next.is_some() || rows.len() > limit;
-            rows.truncate(limit);
-            sent.truncate(limit);
-            return Ok(Found { rows, sent, more });
+            let mut document = answer.body;
+            document[L::ROWS] = sent.into();
+            return Ok(Found { rows, document });
         }
     }
 }

@@ -234,8 +234,11 @@ fn elastic_table(all: &[ElasticReservation]) -> String {
 }
 
 pub(in crate::command) fn quota(action: &QuotaAction, context: &Context) -> Result<Verdict> {
-    let quotas = match action {
-        QuotaAction::List { server } => all(server, "/ops/v1/quotas", "quotas")?.read()?,
+    match action {
+        QuotaAction::List { server } => {
+            let quotas: Quotas = all(server, "/ops/v1/quotas", "quotas")?.read()?;
+            context.answer(|| quota_table(&quotas.quotas), &quotas)?;
+        }
         QuotaAction::Remove { owner, server } => return remove_quota(owner, server, context),
         QuotaAction::Set(options) => {
             let place = path(&["ops", "v1", "quotas", &options.owner]);
@@ -247,10 +250,10 @@ pub(in crate::command) fn quota(action: &QuotaAction, context: &Context) -> Resu
                     capacity_rru: None,
                 },
             );
-            Quotas { quotas: vec![ask(&options.server, &asked)?.read()?], next_page_token: None }
+            let quota: Quota = ask(&options.server, &asked)?.read()?;
+            context.answer(|| quota_table(std::slice::from_ref(&quota)), &quota)?;
         }
-    };
-    context.answer(|| quota_table(&quotas.quotas), &quotas)?;
+    }
     Ok(Verdict::Fine)
 }
 

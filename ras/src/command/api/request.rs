@@ -6,10 +6,12 @@ use crate::cli::{
     AskingOptions, CancelRequest, CreateRequest, DeleteRequest, RequestAction, ResizeRequest,
 };
 use crate::client::login::Server;
+use crate::client::problem::Problem;
 use crate::client::{Answer, Ask, Client, operation, path, query};
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::number::amount;
+use crate::terminal;
 use anyhow::Result;
 use api_types::requests::{Accepted, Request, ValidRequest};
 use api_types::reservations::Reservation;
@@ -96,8 +98,8 @@ fn validated(path: &str, asking: &AskingOptions) -> String {
 /// What became of a request.
 enum Stage {
     Valid(ValidRequest),
-    /// Submitted, and decided if that was waited for.
-    Stored(Box<Request>),
+    /// Submitted, and decided if that was waited for. With a refusal, its reason.
+    Stored(Box<Request>, Option<Problem>),
 }
 
 /// Submits the request, and waits for the answer if wanted.
@@ -117,32 +119,46 @@ fn asked(
         // A draft is not decided, and a request that starts later is decided at that time.
         let later = !asking.waiting.wait && accepted.notice.is_some();
         let id = &accepted.request;
+        let mut refusal = None;
         if let Some(operation) = accepted.operation.as_deref().filter(|_| waits && !later) {
             let what = format!("request for {name}");
             let wait = operation::wait(client, operation, &what, context.global.quiet);
-            operation::or_ctrl_c(goes_on(name, id), wait).await?;
+            match operation::or_ctrl_c(goes_on(name, id), wait).await {
+                Ok(_) => {}
+                Err(error) => refusal = Some(error.downcast::<Problem>()?),
+            }
         }
         // The same document, whether it was waited for or not.
         let answer = client.get(&path(&["v1", "requests", id])).await?;
-        Ok((Stage::Stored(Box::new(answer.read()?)), answer.body))
+        Ok((Stage::Stored(Box::new(answer.read()?), refusal), answer.body))
     })?;
+    if let Stage::Stored(_, Some(refusal)) = stage {
+        context.document(&sent)?;
+        return refusal.verdict().map_or_else(
+            || Err(refusal.clone().into()),
+            |verdict| {
+                terminal::tell(&refusal.to_string());
+                Ok(verdict)
+            },
+        );
+    }
     let text = || {
         let (said, notice) = match &stage {
             Stage::Valid(of) => {
                 let said = format!("{name}: the request is valid; nothing was submitted");
                 (said, &of.notice)
             }
-            Stage::Stored(of) if of.operation.is_none() => {
+            Stage::Stored(of, _) if of.operation.is_none() => {
                 (format!("{name}: a draft, not decided yet"), &of.notice)
             }
-            Stage::Stored(of) if is_open(of) => {
+            Stage::Stored(of, _) if is_open(of) => {
                 let said = format!(
                     "{name}: submitted; `ras get request {}` shows the outcome",
                     of.request
                 );
                 (said, &of.notice)
             }
-            Stage::Stored(of) => (outcome(name, of), &of.notice),
+            Stage::Stored(of, _) => (outcome(name, of), &of.notice),
         };
         match notice {
             Some(notice) => format!("{said}\n{notice}"),

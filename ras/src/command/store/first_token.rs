@@ -5,9 +5,9 @@ use crate::context::Context;
 use crate::exit::Verdict;
 use crate::store::{Need, Store, actor, with_store};
 use anyhow::{Context as _, Result};
+use api_types::tokens::TokenMade;
 use broker::{NewToken, Role, TokenRow};
-use capacity_portal::Secret;
-use serde_json::json;
+use capacity_portal::{Secret, token_view};
 use std::time::Duration;
 
 /// Tokens read to look for an admin.
@@ -54,6 +54,7 @@ pub(in crate::command) fn run(options: &FirstToken, context: &Context) -> Result
             secret.expose()
         )
     };
-    context.answer(text, &json!({ "token": made.json(), "secret": secret.expose() }))?;
+    let secret = secret.expose().to_owned();
+    context.answer(text, &TokenMade { token: token_view(made.clone()), secret: secret.clone() })?;
     Ok(Verdict::Fine)
 }
