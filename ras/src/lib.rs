@@ -14,6 +14,7 @@
 //! | [`context`], [`exit`], [`results`] | options and answers, exit codes, snapshots and results on disk |
 //! | [`report_json`], [`reasons`] | the result's report |
 //! | [`tables`], [`layout`], [`replay_page`], [`progress`] | output for people |
+//! | [`mistake`] | errors: what is wrong, and one hint |
 //! | [`terminal`] | all output to standard output and standard error, with control characters escaped |
 //! | [`quantity`], [`number`] | parsing and formatting of quantities |
 //! | [`interrupt`], [`memory`], [`telemetry`], [`executable`] | Ctrl-C, memory, logs, the path of this program |
@@ -34,6 +35,7 @@ pub mod highs_process;
 pub mod interrupt;
 pub mod layout;
 pub mod memory;
+pub mod mistake;
 mod nice;
 pub mod number;
 pub mod overrides;
@@ -82,14 +84,15 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, began: Instant) -> Exi
 /// # Errors
 /// The exit code, if there is nothing to do.
 pub fn parse<C: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result<C, ExitCode> {
-    C::try_parse_from(arguments).map_err(|answer| {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    C::try_parse_from(&arguments).map_err(|answer| {
         let named = |kind| match answer.get(kind) {
             Some(ContextValue::String(name)) => name.as_str(),
             _ => "",
         };
         let old = named(ContextKind::InvalidSubcommand);
         if let Some(now) = cli::new_name(old) {
-            terminal::tell(&format!("`ras {old}` has a new name: {now}"));
+            mistake::say(&format!("`ras {old}` has a new name"), Some(now));
             return ExitCode::FAILURE;
         }
         // In front of a nested subcommand, where it is no option of the command.
@@ -98,12 +101,15 @@ pub fn parse<C: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result
             terminal::tell(&format!("{old}: {now}"));
             return ExitCode::FAILURE;
         }
+        let text = answer.to_string();
         if answer.use_stderr() {
             // Help for a group without a subcommand is no error text.
-            let text = answer.to_string();
-            terminal::say(
-                &text.strip_prefix("error: ").map_or(text.clone(), |of| format!("ras: {of}")),
-            );
+            if answer.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+                terminal::say(&text);
+                return ExitCode::FAILURE;
+            }
+            let (what, hint) = mistake::of_command_line(&text, &typed::<C>(&arguments));
+            mistake::say(&what, Some(&hint));
             return ExitCode::FAILURE;
         }
         // Help: a closed pipe is not an error.
@@ -112,14 +118,26 @@ pub fn parse<C: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result
     })
 }
 
+/// The command of a command line, without arguments, such as `ras request create`.
+fn typed<C: Parser>(arguments: &[OsString]) -> String {
+    let mut command = C::command();
+    let mut typed = vec![command.get_name().to_owned()];
+    for word in arguments.iter().skip(1) {
+        if let Some(found) = word.to_str().and_then(|word| command.find_subcommand(word)).cloned() {
+            typed.push(found.get_name().to_owned());
+            command = found;
+        }
+    }
+    typed.join(" ")
+}
+
 /// Starts logs and traces, does the work, and prints its error, if any.
 pub fn conclude(context: &Context, work: impl FnOnce() -> anyhow::Result<Verdict>) -> ExitCode {
     let outcome = telemetry::start(&context.global).and_then(|_telemetry| work());
     match outcome.or_else(|error| refused(error, context)) {
         Ok(verdict) => verdict.exit_code(),
         Err(error) => {
-            // The whole chain: the libraries never repeat a cause in their messages.
-            terminal::tell(&format!("{error:#}"));
+            mistake::tell(&error);
             if error.is::<client::operation::GoesOn>() {
                 return ExitCode::from(exit::EXIT_INTERRUPTED);
             }
@@ -138,6 +156,6 @@ fn refused(error: anyhow::Error, context: &Context) -> anyhow::Result<Verdict> {
         return Err(error);
     };
     context.document(&problem.json())?;
-    terminal::tell(&format!("{error:#}"));
+    mistake::tell(&error);
     Ok(verdict)
 }

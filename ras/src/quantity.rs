@@ -1,6 +1,7 @@
 //! Parsing of quantities: `90s`, `0.01%`, `8GiB`. The errors are sentences that name the accepted
 //! forms, both for clap and for `ras.toml`.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Units of time, longest spelling first so that `ms` is not read as `m`.
@@ -76,6 +77,22 @@ pub fn not_negative(text: &str) -> Result<f64, String> {
         Ok(number) if number.is_finite() && number >= 0.0 => Ok(number),
         _ => Err(format!("{text:?} is not a finite number of at least 0")),
     }
+}
+
+/// Reads a count.
+///
+/// # Errors
+/// A sentence, if the text is anything else.
+pub fn count(text: &str) -> Result<u32, String> {
+    text.trim().parse().map_err(|_| format!("{text:?} is not a whole number"))
+}
+
+/// Reads an id.
+///
+/// # Errors
+/// A sentence, if the text is anything else.
+pub fn id<T: FromStr>(text: &str) -> Result<T, String> {
+    text.trim().parse().map_err(|_| format!("{text:?} is not an id such as `ras list` prints"))
 }
 
 /// Reads an amount of memory such as `8GiB`, `512MiB` or `2GB`.

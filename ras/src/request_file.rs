@@ -1,5 +1,6 @@
 //! Capacity requests as files: YAML, and so JSON.
 
+use crate::mistake::Hinted;
 use anyhow::{Context, Result, anyhow, ensure};
 use fleet::CapacityRequest;
 use serde_json::{Map, Value};
@@ -66,7 +67,11 @@ fn wrong(path: &Path, error: &serde_saphyr::Error) -> anyhow::Error {
     // Removes the redundant prefix.
     let error = error.to_string();
     let error = error.strip_prefix("error: ").unwrap_or(&error);
+    // The first line has it all; the others draw it.
+    let error = error.lines().next().unwrap_or_default();
     // The reader treats both names as one field.
     let twice = "duplicate field `reservation_id`";
-    anyhow!("{}: {}", name(path), error.replace(twice, "give either reservation or reservation_id"))
+    let error = error.replace(twice, "give either reservation or reservation_id");
+    let what = format!("{}: {error}", name(path));
+    Hinted::new(what, "`ras plan --help` describes these files").into()
 }

@@ -1,6 +1,7 @@
 //! Arguments of `ras apply`, `ras explain`, `ras result explain` and `ras snapshot next`.
 
 use super::server::ServerOptions;
+use crate::quantity;
 use broker::PlanId;
 use clap::Args;
 use std::path::PathBuf;
@@ -55,7 +56,7 @@ Examples:
 )]
 pub struct Apply {
     /// A plan of the server
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = quantity::id::<PlanId>)]
     pub plan: Option<PlanId>,
     /// Requests, as for `ras plan`
     #[arg(long, value_name = "FILE", num_args = 1..)]

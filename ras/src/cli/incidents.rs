@@ -144,6 +144,7 @@ Exit code 2: less was granted than requested, or nothing.")]
     /// the surplus
     End {
         /// Id of the emergency
+        #[arg(value_parser = quantity::id::<EmergencyId>)]
         id: EmergencyId,
         /// The server to ask.
         #[command(flatten)]

@@ -135,6 +135,7 @@ pub struct ListMaintenance {
 #[derive(Debug, Args)]
 pub struct StopMaintenance {
     /// A window, or a plan: all of its windows
+    #[arg(value_parser = quantity::id::<MaintenanceId>)]
     pub id: MaintenanceId,
     /// The server to ask.
     #[command(flatten)]

@@ -3,6 +3,7 @@
 
 use super::request::value;
 use super::server::ServerOptions;
+use crate::quantity;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -233,7 +234,7 @@ pub struct SetQuota {
     #[arg(long, value_name = "PROFILE=RRU", value_parser = value)]
     pub rru: Vec<(String, f64)>,
     /// Maximum number of servers
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = quantity::not_negative)]
     pub servers: Option<f64>,
     /// Maximum number of servers of a hardware type; may be repeated
     #[arg(long, value_name = "TYPE=COUNT", value_parser = value)]

@@ -96,6 +96,7 @@ pub struct DeleteRequest {
 #[derive(Debug, Args)]
 pub struct CancelRequest {
     /// The request
+    #[arg(value_parser = quantity::id::<RequestId>)]
     pub id: RequestId,
     /// The server to ask.
     #[command(flatten)]
@@ -129,7 +130,8 @@ pub struct ChangeOptions {
     #[arg(long, value_name = "NAME")]
     pub owner: Option<String>,
     /// Capacity in RRU; --value sets the RRU of a server
-    #[arg(long, value_name = "AMOUNT", value_parser = quantity::not_negative, conflicts_with = "servers")]
+    #[arg(long, value_name = "AMOUNT", value_parser = quantity::not_negative, conflicts_with = "servers",
+        allow_negative_numbers = true)]
     pub rru: Option<f64>,
     /// RRU of one server of a hardware type; may be repeated
     #[arg(long, value_name = "TYPE=RRU", value_parser = value, conflicts_with = "types")]
@@ -138,7 +140,7 @@ pub struct ChangeOptions {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["value", "types"])]
     pub profile: Option<String>,
     /// Capacity as a count of servers, for those who do not know RRU: each counts 1
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = quantity::count, requires = "types")]
     pub servers: Option<u32>,
     /// The eligible hardware types, with --servers
     #[arg(

@@ -1,6 +1,7 @@
 //! Selects server and token: from the command line, the environment, or the file of `ras login`.
 
 use crate::cli::{NetworkOptions, Secret, ServerOptions};
+use crate::mistake::Hinted;
 use crate::store;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -74,7 +75,10 @@ impl Server {
         if let Some(data) = &options.data {
             ensure!(
                 network.server.is_none(),
-                "give either a server (--server, RAS_SERVER) or a data folder (--data), not both"
+                Hinted::new(
+                    "--server and --data name two servers",
+                    "give one of them, not both; RAS_SERVER counts as --server"
+                )
             );
             return Server::local(data.clone(), true, network);
         }
@@ -130,14 +134,16 @@ pub fn given_token(options: &NetworkOptions) -> Result<Option<Secret>> {
 /// # Errors
 /// If it is not a URL.
 pub fn address(text: &str) -> Result<String> {
-    let url = url::Url::parse(text.trim());
-    let url =
-        url.with_context(|| format!("server {text:?} is not a URL such as `https://ras.example`"))?;
+    let not = || {
+        Hinted::new(
+            format!("server {text:?} is not a URL"),
+            "give one such as `https://ras.example`",
+        )
+    };
+    let url = url::Url::parse(text.trim()).map_err(|_| not())?;
     let plain = url.username().is_empty() && url.password().is_none();
-    ensure!(
-        matches!(url.scheme(), "http" | "https") && url.host().is_some() && plain,
-        "server {text:?} is not a URL such as `https://ras.example`"
-    );
+    let is_http = matches!(url.scheme(), "http" | "https") && url.host().is_some();
+    ensure!(is_http && plain, not());
     ensure!(
         url.query().is_none() && url.fragment().is_none(),
         "server {text:?}: a URL without query and fragment is expected"

@@ -15,6 +15,7 @@ mod socket;
 use self::login::{Place, Server};
 use self::problem::Problem;
 use self::socket::SocketConnector;
+use crate::mistake::{self, Hinted};
 use crate::terminal;
 use anyhow::{Context, Result, anyhow};
 use chrono::{DateTime, Utc};
@@ -252,7 +253,7 @@ impl Client {
             }
             // Once: the attempts fail in the same way.
             if !std::mem::replace(&mut told, true) {
-                let error = format!("{error:#}");
+                let error = mistake::plain(&format!("{error:#}"));
                 let error = error.lines().next().unwrap_or_default();
                 terminal::tell(&format!("{error}; retrying for up to {} s", PATIENCE.as_secs()));
             }
@@ -380,7 +381,11 @@ fn network(url: &str) -> Result<Connections<HttpsConnector<HttpConnector>, Strin
 fn chain(error: hyper_util::client::legacy::Error, client: &Client) -> anyhow::Error {
     let error = anyhow!(error);
     match &client.server.place {
-        Place::Network(url) => error.context(format!("cannot reach server {url}")),
+        // The causes in between name layers of the client.
+        Place::Network(url) => {
+            let what = format!("cannot reach server {url}: {}", error.root_cause());
+            Hinted::new(what, "check its address, and that the server runs (`ras up`)").into()
+        }
         Place::Socket(local) => socket::explain(error, local),
     }
 }

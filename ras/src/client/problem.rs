@@ -97,12 +97,20 @@ impl fmt::Display for Problem {
         let said = text("detail").or(text("reason")).or(text("title"));
         // A plan has the reason itself.
         let said = said.filter(|said| planned.as_ref().is_none_or(|plan| !plan.contains(said)));
-        out.write_str(said.unwrap_or("the request is refused"))?;
+        let errors: Vec<String> = self.list("errors").iter().map(wrong_field).collect();
+        match (&errors[..], said) {
+            // The text has these already.
+            ([error], Some(said)) if said == error => out.write_str(error)?,
+            (errors, Some(said)) if said == errors.join("; ") => {
+                write!(out, "{} fields are invalid", errors.len())?;
+            }
+            (_, said) => out.write_str(said.unwrap_or("the request is refused"))?,
+        }
         if !self.code().is_empty() {
             write!(out, " ({})", self.code())?;
         }
-        for error in self.list("errors") {
-            write!(out, "\n  {}", wrong_field(error))?;
+        for error in errors.iter().filter(|error| said != Some(*error)) {
+            write!(out, "\n  {error}")?;
         }
         // A plan has reasons and alternatives in full.
         if let Some(answer) = planned {

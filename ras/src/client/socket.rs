@@ -1,7 +1,7 @@
 //! Connects to the unix socket of a server on this machine.
 
 use super::login::LocalServer;
-use anyhow::anyhow;
+use crate::mistake::Hinted;
 use http::Uri;
 use hyper_util::rt::TokioIo;
 use rustix::process::geteuid;
@@ -59,15 +59,18 @@ pub(super) fn explain(error: anyhow::Error, local: &LocalServer) -> anyhow::Erro
         Some(io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
             let start =
                 if local.named { format!("ras up --data {data}") } else { "ras up".to_owned() };
-            anyhow!(
-                "no server runs for data folder {data}: start it with `{start}`, or name a server with \
-                 --server or `ras login`"
+            let what = format!("no server runs for data folder {data}");
+            Hinted::new(
+                what,
+                format!("start it with `{start}`, or name a server: --server, `ras login`"),
             )
+            .into()
         }
-        Some(io::ErrorKind::PermissionDenied) => anyhow!(
-            "the server of data folder {data} belongs to another user: ask it over the network with a \
-             token (--server)"
-        ),
+        Some(io::ErrorKind::PermissionDenied) => Hinted::new(
+            format!("the server of data folder {data} belongs to another user"),
+            "ask it over the network with a token (--server)",
+        )
+        .into(),
         _ => error.context(format!("cannot reach the server at {}", path.display())),
     }
 }

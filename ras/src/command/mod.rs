@@ -19,6 +19,7 @@ mod store;
 use crate::cli::{Command, OpsCommand, Output, RegionCommand, ResultCommand, SnapshotCommand};
 use crate::context::Context;
 use crate::exit::Verdict;
+use crate::mistake::Hinted;
 use crate::terminal::print;
 use anyhow::{Result, ensure};
 
@@ -29,7 +30,7 @@ use anyhow::{Result, ensure};
 pub fn run(command: Command, context: &Context) -> Result<Verdict> {
     ensure!(
         context.global.output != Output::Csv || matches!(command, Command::List(_)),
-        "--output csv: only `ras list` prints rows; use json"
+        Hinted::new("--output csv prints rows, which only `ras list` has", "use --output json")
     );
     match command {
         Command::Snapshot(command) => snapshot(&command, context),

@@ -8,6 +8,7 @@ mod health;
 mod inventory;
 mod killed;
 mod lists;
+mod mistakes;
 mod moves;
 mod operators;
 mod owners;

@@ -128,6 +128,11 @@ impl Done {
         String::from_utf8_lossy(&self.output.stderr).into_owned()
     }
 
+    /// The exit code.
+    pub fn exit(&self) -> i32 {
+        self.output.status.code().expect("it ends by itself")
+    }
+
     /// Whether it failed, and why.
     pub fn failed_with(&self, words: &str) -> bool {
         !self.output.status.success() && self.stderr().contains(words)

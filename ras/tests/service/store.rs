@@ -136,7 +136,7 @@ fn store_errors_name_the_cause() {
     let place = Place::new();
     place.region("region");
     for (line, expected) in [
-        ("status", "no server runs for data folder data: start it with `ras up --data data`"),
+        ("status", "no server runs for data folder data\nhint: start it with `ras up --data data`"),
         ("snapshot export out", "no store"),
         ("result publish region result", "result"),
     ] {

@@ -2,6 +2,7 @@
 
 use crate::client::Client;
 use crate::client::login::Server;
+use crate::mistake::Hinted;
 use crate::store;
 use crate::terminal;
 use anyhow::{Context as _, Result, ensure};
@@ -21,7 +22,11 @@ pub(super) fn confirmed(question: &str, yes: bool) -> Result<bool> {
         return Ok(true);
     }
     let terminal = std::io::stdin().is_terminal() && terminal::is_err();
-    ensure!(terminal, "nothing was done: without a terminal this requires --yes");
+    let unasked = || {
+        let what = format!("nothing was done: {question:?} cannot be asked without a terminal");
+        Hinted::new(what, "give --yes to do it without a question")
+    };
+    ensure!(terminal, unasked());
     terminal::ask(&format!("{question} [y/N] "))?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer).context("reading the answer")?;

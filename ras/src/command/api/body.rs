@@ -1,6 +1,7 @@
 //! Request bodies for the server, from the command line or from files.
 
 use crate::cli::{ChangeOptions, OrNever, OrRegion, Policy};
+use crate::mistake::Hinted;
 use crate::request_file;
 use anyhow::{Result, ensure};
 use serde_json::{Map, Value, json};
@@ -85,9 +86,14 @@ fn of_file(name: &str, file: &Path) -> Result<Map<String, Value>> {
     let other = body.get(NAME).and_then(Value::as_str).filter(|other| *other != name);
     ensure!(
         other.is_none(),
-        "request {} is for {:?}, not for {name:?}",
-        file.display(),
-        other.unwrap_or_default()
+        Hinted::new(
+            format!(
+                "request {} is for {:?}, not for {name:?}",
+                file.display(),
+                other.unwrap_or_default()
+            ),
+            "give the name that the file has, or another file"
+        )
     );
     Ok(body)
 }

@@ -8,6 +8,7 @@ use crate::client::{Answer, Ask, Client};
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::layout::Rows;
+use crate::mistake::Hinted;
 use crate::{plan_text, request_file};
 use anyhow::{Result, bail, ensure};
 use api_types::plans::Plan;
@@ -36,7 +37,10 @@ pub(super) fn changes(files: &[PathBuf]) -> Result<Vec<Value>> {
                 && let Some(other) = of.insert(name.to_owned(), file)
             {
                 let (one, other) = (other.display(), file.display());
-                bail!("{name:?} is requested in {one} and in {other}");
+                bail!(Hinted::new(
+                    format!("{name:?} is requested in {one} and in {other}"),
+                    "leave one of them out: a plan has one request for each reservation"
+                ));
             }
             changes.push(Value::Object(change));
         }

@@ -7,9 +7,11 @@ use super::rows::{self, Column};
 use super::watch::{Line, Moment, watch};
 use crate::cli::{Filter, Get, Kind, List, Output, TableOptions};
 use crate::client::login::Server;
+use crate::client::problem::Problem;
 use crate::client::{Client, path, query};
 use crate::context::Context;
 use crate::exit::Verdict;
+use crate::mistake::Hinted;
 use crate::terminal::print;
 use anyhow::{Context as _, Result, bail};
 use api_types::emergencies::Emergencies;
@@ -163,7 +165,10 @@ fn asked(place: &[&str], filter: &Filter) -> Result<(String, Vec<(String, String
     ask("state", &filter.state);
     let place = match (place, &filter.reservation) {
         ([], Some(reservation)) => path(&["v1", "reservations", reservation, "servers"]),
-        ([], None) => bail!("no reservation: give --reservation"),
+        ([], None) => bail!(Hinted::new(
+            "`ras list servers` shows those of one reservation",
+            "give --reservation NAME; `ras list reservations` shows the names"
+        )),
         (place, reservation) => {
             ask("reservation", reservation);
             path(place)
@@ -224,7 +229,7 @@ async fn pages<L: Listing>(
         let page = (limit - rows.len()).min(PAGE as usize);
         pairs.push(("limit", page.to_string()));
         pairs.extend(next.take());
-        let mut answer = client.get(&query(path, &pairs)).await?;
+        let mut answer = client.get(&query(path, &pairs)).await.map_err(filter)?;
         let (page, following) = answer.read::<L>()?.rows();
         rows.extend(page);
         if let Value::Array(page) = answer.body[L::ROWS].take() {
@@ -236,5 +241,13 @@ async fn pages<L: Listing>(
             document[L::ROWS] = sent.into();
             return Ok(Found { rows, document });
         }
+    }
+}
+
+/// The error of a filter that the list does not have.
+fn filter(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast_ref::<Problem>().is_some_and(|of| of.code() == "malformed") {
+        true => error.context(Hinted::new("the filter", "`ras list --help` describes filters")),
+        false => error,
     }
 }

@@ -10,8 +10,8 @@ use crate::client::problem::Problem;
 use crate::client::{Answer, Ask, Client, operation, path, query};
 use crate::context::Context;
 use crate::exit::Verdict;
+use crate::mistake;
 use crate::number::amount;
-use crate::terminal;
 use anyhow::Result;
 use api_types::requests::{Accepted, Request, ValidRequest};
 use api_types::reservations::Reservation;
@@ -45,7 +45,9 @@ fn resize(options: &ResizeRequest, context: &Context) -> Result<Verdict> {
     body.remove(body::NAME);
     let version = seen(options.if_version.as_deref());
     let ask = Ask::patch(validated(&reservation(name), asking), version, Value::Object(body));
-    asked(name, asking, context, async |client| client.ask(&ask).await)
+    asked(name, asking, context, async |client| {
+        client.ask(&ask).await.map_err(|of| named(of, name))
+    })
 }
 
 fn delete(options: &DeleteRequest, context: &Context) -> Result<Verdict> {
@@ -67,7 +69,17 @@ fn delete(options: &DeleteRequest, context: &Context) -> Result<Verdict> {
         }
     }
     let ask = Ask::delete(validated(&reservation(name), asking), version);
-    asked(name, asking, context, async |client| client.ask(&ask).await)
+    asked(name, asking, context, async |client| {
+        client.ask(&ask).await.map_err(|of| named(of, name))
+    })
+}
+
+/// The error of a version that has changed, with the reservation, which the server does not name.
+fn named(error: anyhow::Error, name: &str) -> anyhow::Error {
+    match error.downcast_ref::<Problem>().is_some_and(Problem::is_changed) {
+        true => error.context(name.to_owned()),
+        false => error,
+    }
 }
 
 /// The version for the precondition. Any version is accepted unless the user gives one.
@@ -134,13 +146,9 @@ fn asked(
     })?;
     if let Stage::Stored(_, Some(refusal)) = stage {
         context.document(&sent)?;
-        return refusal.verdict().map_or_else(
-            || Err(refusal.clone().into()),
-            |verdict| {
-                terminal::tell(&refusal.to_string());
-                Ok(verdict)
-            },
-        );
+        let Some(verdict) = refusal.verdict() else { return Err(refusal.into()) };
+        mistake::tell(&refusal.into());
+        return Ok(verdict);
     }
     let text = || {
         let (said, notice) = match &stage {

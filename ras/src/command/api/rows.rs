@@ -1,6 +1,7 @@
 //! Tables of a server's objects: the columns of each kind.
 
 use crate::layout::Table;
+use crate::mistake::Hinted;
 use crate::number::{amount, count};
 use anyhow::{Context as _, Result};
 use api_types::drills::Kept;
@@ -143,7 +144,10 @@ fn column<T: Row>(name: &str, option: &str) -> Result<Column<T>> {
     let found = T::COLUMNS.iter().find(|(of, _)| word(of) == word(name));
     found.copied().with_context(|| {
         let names: Vec<String> = T::COLUMNS.iter().map(|(name, _)| word(name)).collect();
-        format!("{option}: no column {name:?}; there are {}", names.join(", "))
+        Hinted::new(
+            format!("{option}: no column {name:?}"),
+            format!("there are {}", names.join(", ")),
+        )
     })
 }
 
