@@ -131,7 +131,8 @@ mod tests {
             "error: unexpected argument '--x' found\n\n  tip: a similar one\n\nUsage: ras solve\n";
         let (what, hint) = of_command_line(text, "ras solve");
         assert_eq!((&*what, &*hint), ("unexpected argument '--x' found", "a similar one"));
-        let (what, hint) = of_command_line("error: no\n  [possible values: a]\n\nUsage", "ras solve");
+        let (what, hint) =
+            of_command_line("error: no\n  [possible values: a]\n\nUsage", "ras solve");
         assert_eq!(what, "no\n  [possible values: a]");
         assert_eq!(hint, "`ras solve --help` has every option");
     }

@@ -4,6 +4,7 @@ use super::solving::SolveOptions;
 use crate::quantity;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use std::time::Duration;
 
 const GENERATE_EXAMPLES: &str = "\
 Examples:
@@ -143,12 +144,23 @@ pub struct Inspect {
 
 const DEMO_HELP: &str = "\
 If the trace is not beside the project, a small region of the repository is solved instead, and a
-line says so.";
+line says so.
+
+--live generates a region of 2,000 servers and runs it as `ras up` does, with a Postgres of its own in
+a folder of its own, and with simulated host agents. It plays for about two minutes, and prints what
+happens with the address of the page that shows it. Ctrl-C ends it and removes everything.";
 
 /// `ras demo`
 #[derive(Debug, Args)]
 #[command(after_help = DEMO_HELP)]
 pub struct Demo {
+    /// Run a small living region with its pages instead, until Ctrl-C: a request is granted, servers fail and
+    /// are replaced, a request is refused, an MSB is lost
+    #[arg(long, conflicts_with_all = ["data", "out"])]
+    pub live: bool,
+    /// Pause between two events of --live
+    #[arg(long, value_name = "DURATION", value_parser = quantity::duration, default_value = "15s", requires = "live")]
+    pub pace: Duration,
     /// The folder of the trace [default: ../shared/data/google2019_cell_a beside the project]
     #[arg(long, value_name = "FOLDER")]
     pub data: Option<PathBuf>,

@@ -29,11 +29,13 @@ pub(super) fn run(options: &Demo, context: &Context) -> Result<Verdict> {
     let (snapshot, solved) = solve_to(snapshot, settings, &folder("result"), None, context)?;
     let page = folder("report.html");
     report::write_page(&page, &snapshot, &solved.targets, &solved.report)?;
+    let address = std::path::absolute(&page).unwrap_or_else(|_| page.clone());
     let text = || {
         let out = options.out.display();
         format!(
-            "{}\n{region}\nsnapshot  {out}/snapshot\nresult    {out}/result\npage      {out}/report.html",
-            tables::end_report(&solved, Rows::First(BY_JSON))
+            "{}\n{region}\nsnapshot  {out}/snapshot\nresult    {out}/result\npage      file://{}",
+            tables::end_report(&solved, Rows::First(BY_JSON)),
+            address.display()
         )
     };
     context.answer(text, &solved.report)?;

@@ -8,6 +8,7 @@ mod explain_result;
 mod generate;
 mod import;
 mod inspect;
+mod live;
 mod next;
 mod plan_snapshot;
 mod rehearse;
@@ -51,6 +52,7 @@ pub fn run(command: Command, context: &Context) -> Result<Verdict> {
         Command::Up(options) => store::up::run(&options, context),
         Command::Worker(options) => store::worker::run(&options, context),
         Command::Mover(options) => store::mover::run(&options, context),
+        Command::Demo(options) if options.live => live::run(options.pace, context),
         Command::Demo(options) => demo::run(&options, context),
         Command::Openapi => print(&capacity_portal::openapi()).map(|()| Verdict::Fine),
         Command::Completions { shell } => shell::completions(shell),

@@ -1,6 +1,7 @@
 //! A living region through the real binary, on a real Postgres that the tests start themselves.
 
 mod arrivals;
+mod demo;
 mod drained;
 mod faults;
 mod fenced;
