@@ -2,6 +2,7 @@
 //! own, asks it over its unix socket what an owner, a monitoring system and an operator would ask, and tells what came
 //! of it. Everything is removed at the end.
 
+use super::import::now;
 use crate::client::login::{LocalServer, Place, Server};
 use crate::client::problem::Problem;
 use crate::client::{Ask, Client, operation, path};
@@ -195,7 +196,7 @@ impl Demo<'_> {
 
     fn say(&self, event: &Event) -> Result<()> {
         let Event { event, text, page } = event;
-        let (at, page) = (Utc::now(), format!("{}{page}", self.pages));
+        let (at, page) = (now(), format!("{}{page}", self.pages));
         if self.context.is_text() {
             let at = at.format("%H:%M:%S");
             return terminal::print(&format!("{at}  {text}\n          {page}"));
@@ -309,7 +310,7 @@ impl Demo<'_> {
             .map(|of| of.server.to_string())
             .collect();
         for name in &failing {
-            self.report(Scope::Server, name, Utc::now(), None).await?;
+            self.report(Scope::Server, name, now(), None).await?;
         }
         let replaced = self.until("failed servers are replaced", async || {
             let all: Replacements = self.get("/ops/v1/replacements").await?;
@@ -369,7 +370,7 @@ impl Demo<'_> {
         let web = self.web().await?;
         let msb = web.by_msb.iter().max_by_key(|(_, part)| part.servers);
         let (msb, part) = msb.context("it has no servers")?;
-        let (msb, part, since) = (msb.clone(), part.servers, Utc::now());
+        let (msb, part, since) = (msb.clone(), part.servers, now());
         self.report(Scope::Msb, &msb, since, None).await?;
         let outage = self.until("the loss is noticed", async || self.outage(&msb).await).await?;
         let lost = self.until("its servers are out of use", async || {
@@ -391,7 +392,7 @@ impl Demo<'_> {
     }
 
     async fn msb_back(&self, msb: &str, since: DateTime<Utc>) -> Result<Event> {
-        self.report(Scope::Msb, msb, since, Some(Utc::now())).await?;
+        self.report(Scope::Msb, msb, since, Some(now())).await?;
         self.until("the MSB is back", async || {
             Ok(self.outage(msb).await?.filter(|of| of.ended_at.is_some()))
         })
