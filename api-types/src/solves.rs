@@ -72,10 +72,26 @@ pub struct SolveDetail {
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
     pub figures: Option<SolveFigures>,
+    /// How far its last attempt is, or was when it ended; null: not begun, or deleted.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub progress: Option<SolveProgress>,
     /// Settings of the solver.
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<Object>, required))]
     pub config: Option<Value>,
+}
+
+/// How far a solve is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct SolveProgress {
+    /// When its worker last reported.
+    pub at: DateTime<Utc>,
+    /// What the worker does.
+    pub step: String,
+    /// Primal and dual bound over time; of a long solve some points are left out.
+    pub history: Vec<GapPoint>,
 }
 
 /// Results of a solve, from its report.

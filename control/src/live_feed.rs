@@ -27,8 +27,10 @@ pub enum Topic {
     Region,
     /// Moves and the mover.
     Moves,
-    /// Solves and their progress.
+    /// Solves.
     Solves,
+    /// The progress of a running solve.
+    Progress,
     /// Unavailability, outages, replacements, loans.
     Failures,
     /// Planned maintenance.
@@ -39,10 +41,11 @@ pub enum Topic {
 
 impl Topic {
     /// Every topic.
-    pub const ALL: [Topic; 6] = [
+    pub const ALL: [Topic; 7] = [
         Topic::Region,
         Topic::Moves,
         Topic::Solves,
+        Topic::Progress,
         Topic::Failures,
         Topic::Maintenance,
         Topic::Requests,
@@ -54,6 +57,7 @@ impl Topic {
             Topic::Region => "region",
             Topic::Moves => "moves",
             Topic::Solves => "solves",
+            Topic::Progress => "progress",
             Topic::Failures => "failures",
             Topic::Maintenance => "maintenance",
             Topic::Requests => "requests",
@@ -86,6 +90,7 @@ impl Topic {
             }
             Action::PlanApplied | Action::ReservationRemoved => &[Topic::Region, Topic::Requests],
             Action::SolveRequested
+            | Action::SolveCancelled
             | Action::SolveAwaitsApproval
             | Action::SolveApproved
             | Action::SolveRejected => &[Topic::Solves],
@@ -306,6 +311,9 @@ async fn read(broker: &Broker, last: Option<&Reading>) -> Result<(Reading, Vec<T
     if reading.pulse.solves != last.pulse.solves {
         mark(&[Topic::Solves]);
     }
+    if reading.pulse.progress != last.pulse.progress {
+        mark(&[Topic::Progress]);
+    }
     let changed = Topic::ALL.into_iter().filter(|topic| changed[*topic as usize]).collect();
     Ok((reading, changed))
 }
@@ -324,7 +332,7 @@ mod tests {
         now.note(&[Topic::Requests, Topic::Moves]);
         let changed: Vec<Topic> = now.changed_since(&earlier).collect();
         assert_eq!(changed, [Topic::Moves, Topic::Requests]);
-        assert_eq!(now.token(), "7.1.1.0.0.0.1");
+        assert_eq!(now.token(), "7.1.1.0.0.0.0.1");
         assert_ne!(LiveVersion::new(7).token(), LiveVersion::new(8).token(), "another process");
     }
 

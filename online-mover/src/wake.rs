@@ -83,6 +83,7 @@ impl Wake {
             | Action::SolveAwaitsApproval
             | Action::SolveApproved
             | Action::SolveRejected
+            | Action::SolveCancelled
             | Action::ProfileSet
             | Action::ProfileRemoved
             | Action::HardwareTypeRenamed

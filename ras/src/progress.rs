@@ -12,6 +12,8 @@ const PLAIN_INTERVAL: Duration = Duration::from_secs(1);
 /// Shows the progress of a solve on standard error.
 pub struct Reporter {
     quiet: bool,
+    /// Whether progress is written to standard output, as lines of JSON for a parent process.
+    lines: bool,
     began: Instant,
     deadline: Option<Duration>,
     line: Option<Spinner>,
@@ -28,11 +30,22 @@ impl Reporter {
     /// `began` and `deadline`: those of the process.
     pub fn new(quiet: bool, began: Instant, deadline: Option<Duration>) -> Reporter {
         let line = if quiet { None } else { Spinner::new("{spinner} {wide_msg}") };
-        Reporter { quiet, began, deadline, line, plain: Mutex::default() }
+        Reporter { quiet, lines: false, began, deadline, line, plain: Mutex::default() }
+    }
+
+    /// Writes progress as lines of JSON, too.
+    #[must_use]
+    pub fn with_lines(self, lines: bool) -> Reporter {
+        Reporter { lines, ..self }
     }
 
     /// Shows the state of the solve.
     pub fn tell(&self, progress: &Progress) {
+        if self.lines && self.is_due(progress) {
+            let line = serde_json::to_string(progress).expect("numbers and words");
+            // A parent that does not read does not stop the solve.
+            let _ = terminal::print(&line);
+        }
         if self.quiet {
             return;
         }
@@ -41,14 +54,22 @@ impl Reporter {
             line.set(&text);
             return;
         }
+        if self.is_due(progress) {
+            terminal::say(&text);
+        }
+    }
+
+    /// Whether a line is due: of each step at once, and then at an interval.
+    fn is_due(&self, progress: &Progress) -> bool {
         let mut plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         let step = (progress.phase, progress.step.clone());
         let due = plain.last.is_none_or(|last| now.duration_since(last) >= PLAIN_INTERVAL);
-        if due || plain.step != step {
+        let due = due || plain.step != step;
+        if due {
             *plain = Plain { last: Some(now), step };
-            terminal::say(&text);
         }
+        due
     }
 
     /// Prints a permanent line.

@@ -72,6 +72,7 @@ impl AffectedServers {
             | Action::SolveAwaitsApproval
             | Action::SolveApproved
             | Action::SolveRejected
+            | Action::SolveCancelled
             | Action::ProfileSet
             | Action::ProfileRemoved
             | Action::RegionSettingsSet

@@ -97,6 +97,8 @@ pub enum Action {
     QuotaSet,
     /// A solve was requested. Subject: the solve.
     SolveRequested,
+    /// A solve was cancelled. Subject: the solve.
+    SolveCancelled,
     /// An RRU profile was set. Subject: the RRU profile.
     ProfileSet,
     /// An RRU profile was removed. Subject: the RRU profile.
@@ -158,6 +160,7 @@ impl Action {
                 | Action::SolveAwaitsApproval
                 | Action::SolveApproved
                 | Action::SolveRejected
+                | Action::SolveCancelled
                 | Action::ProfileSet
                 | Action::ProfileRemoved
                 | Action::HardwareTypeAdded
@@ -209,7 +212,8 @@ impl Action {
             | Action::SolveRequested
             | Action::SolveAwaitsApproval
             | Action::SolveApproved
-            | Action::SolveRejected => Subject::Id,
+            | Action::SolveRejected
+            | Action::SolveCancelled => Subject::Id,
             Action::TokenCreated
             | Action::TokenRevoked
             | Action::QuotaSet
@@ -223,7 +227,7 @@ impl Action {
     }
 
     /// Every action.
-    pub const ALL: [Action; 52] = [
+    pub const ALL: [Action; 53] = [
         Action::SnapshotLoaded,
         Action::TargetsPublished,
         Action::UnavailabilityRecorded,
@@ -257,6 +261,7 @@ impl Action {
         Action::ReservationRemoved,
         Action::QuotaSet,
         Action::SolveRequested,
+        Action::SolveCancelled,
         Action::ProfileSet,
         Action::ProfileRemoved,
         Action::RegionSettingsSet,
@@ -314,6 +319,7 @@ impl Action {
             Action::ReservationRemoved => "reservation_removed",
             Action::QuotaSet => "quota_set",
             Action::SolveRequested => "solve_requested",
+            Action::SolveCancelled => "solve_cancelled",
             Action::ProfileSet => "profile_set",
             Action::ProfileRemoved => "profile_removed",
             Action::RegionSettingsSet => "region_settings_set",

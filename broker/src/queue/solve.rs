@@ -74,6 +74,7 @@ pub(crate) mod sql {
         FORGET = "UPDATE solves SET forgotten_at = clock_timestamp(), snapshot_url = NULL, \
             result_url = NULL WHERE solve_id = $1";
         FORGET_REPORT = "DELETE FROM solve_reports WHERE solve_id = $1";
+        FORGET_PROGRESS = "DELETE FROM solve_progress WHERE solve_id = $1";
         CLOCK = "SELECT clock_timestamp()";
     }
 }
@@ -401,7 +402,7 @@ impl Broker {
     pub async fn forget_solve(&self, id: SolveId) -> Result<(), DbError> {
         let doing = "forgetting a solve";
         let mut tx = self.begin().await.doing(doing)?;
-        for statement in [sql::FORGET_REPORT, sql::FORGET] {
+        for statement in [sql::FORGET_REPORT, sql::FORGET_PROGRESS, sql::FORGET] {
             sqlx::query(statement).bind(id).execute(&mut *tx).await.doing(doing)?;
         }
         tx.commit().await.doing(doing)

@@ -14,18 +14,22 @@ pub(crate) mod sql {
         PULSE = "SELECT (SELECT count(*) FROM moves WHERE open), \
             (SELECT max(state_at) FROM moves WHERE open), \
             (SELECT max(state_at) FROM (SELECT state_at FROM solves \
-                ORDER BY requested_at DESC LIMIT 10) s)";
+                ORDER BY requested_at DESC LIMIT 10) s), \
+            (SELECT p.at FROM solve_progress p JOIN jobs j ON j.job_id = p.solve_id \
+                WHERE j.kind = 'solve' AND j.state = 'running')";
         ACTIONS_BETWEEN = "SELECT DISTINCT action FROM audit_trail WHERE seq > $1 AND seq <= $2";
     }
 }
 
-/// A value that differs once a step of a move or the state of a solve has changed.
+/// A value that differs once a step of a move, the state of a solve or its progress has changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pulse {
     /// Open moves and the last change of their states.
     pub moves: (i64, Option<DateTime<Utc>>),
     /// The last change of state of a solve.
     pub solves: Option<DateTime<Utc>>,
+    /// The last report of the running solve.
+    pub progress: Option<DateTime<Utc>>,
 }
 
 impl Broker {
@@ -35,8 +39,8 @@ impl Broker {
     /// If Postgres fails.
     pub async fn pulse(&self) -> Result<Pulse, DbError> {
         let read = sqlx::query_as(sql::PULSE).fetch_one(&self.pool);
-        let (open, moved, solves) = read.await.doing("looking for changes")?;
-        Ok(Pulse { moves: (open, moved), solves })
+        let (open, moved, solves, progress) = read.await.doing("looking for changes")?;
+        Ok(Pulse { moves: (open, moved), solves, progress })
     }
 
     /// The different actions of the audit trail after one number up to another; `None`: too many to read.

@@ -4,8 +4,9 @@ use crate::harness::Database;
 use crate::publish::{publication, target};
 use crate::regions::small;
 use broker::{
-    ApprovalError, BatchId, Cause, FailureReason, ImportOptions, Job, JobId, JobKind, JobState,
-    LEASE_MAX, Lease, PublishError, SolveBasis, SolveEnd, SolveId, SolveState, TargetVersion,
+    ApprovalError, BatchId, CancelError, Cause, FailureReason, ImportOptions, Job, JobId, JobKind,
+    JobState, LEASE_MAX, Lease, PublishError, SolveBasis, SolveEnd, SolveId, SolveState, SolveStep,
+    TargetVersion,
 };
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -394,4 +395,48 @@ async fn targets_wait_until_an_operator_decides() {
         matches!(error, ApprovalError::NotAwaiting { state: SolveState::Stale, .. }),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn cancelled_solve_fails_and_its_worker_writes_nothing() {
+    let database = with_small().await;
+    let broker = &database.broker;
+    // One that waits.
+    let waiting = request(&database).await;
+    broker.cancel_solve("ann", waiting).await.expect("cancelled");
+    let row = broker.solve(waiting).await.expect("read").expect("there");
+    assert_eq!((row.state, row.reason), (SolveState::Failed, Some(FailureReason::Cancelled)));
+    assert_eq!(row.failure.as_deref(), Some("cancelled by ann"));
+    assert!(claim(&database, "worker", JobKind::Solve).await.is_none());
+    // One that runs: the worker's progress is shown until then, and not after.
+    let running = request(&database).await;
+    let lease = claim(&database, "worker", JobKind::Solve).await.expect("a job").lease;
+    assert_eq!(broker.solve_progress(running).await.expect("read"), None);
+    let history = json!([{ "seconds": 1.0 }]);
+    broker.note_solve(lease, SolveStep::Export, None).await.expect("noted");
+    broker.note_solve(lease, SolveStep::Solve, Some(&history)).await.expect("noted");
+    broker.note_solve(lease, SolveStep::Audit, None).await.expect("noted");
+    let progress = broker.solve_progress(running).await.expect("read").expect("noted");
+    assert_eq!((progress.step, &progress.history), (SolveStep::Audit, &history));
+    let mut bell = broker.job_listener().await.expect("listening");
+    broker.cancel_solve("ann", running).await.expect("cancelled");
+    assert!(bell.wait(LONG).await, "the worker is told");
+    assert!(!broker.renew(lease, LONG).await.expect("asked"), "its lease is over");
+    broker.note_solve(lease, SolveStep::Publish, None).await.expect("asked");
+    let progress = broker.solve_progress(running).await.expect("read").expect("noted");
+    assert_eq!(progress.step, SolveStep::Audit, "it writes nothing");
+    let mut late = publication(1, 1, vec![target("s010", 1, Some("web"))]);
+    late.solve = end(lease);
+    let late = broker.publish("worker", &late).await;
+    assert!(matches!(late, Err(PublishError::LeaseLost { .. })), "{late:?}");
+    // Only once, and the next one runs.
+    let again = broker.cancel_solve("ann", running).await;
+    assert!(matches!(again, Err(CancelError::Over(id)) if id == running), "{again:?}");
+    let unknown = broker.cancel_solve("ann", SolveId::now_v7()).await;
+    assert!(matches!(unknown, Err(CancelError::Unknown(_))), "{unknown:?}");
+    let next = request(&database).await;
+    let job = claim(&database, "worker", JobKind::Solve).await.expect("a job");
+    assert_eq!(SolveId::from(job.lease.job), next);
+    broker.forget_solve(running).await.expect("forgotten");
+    assert_eq!(broker.solve_progress(running).await.expect("read"), None);
 }

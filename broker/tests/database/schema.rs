@@ -6,7 +6,7 @@ use broker::{
     Action, Broker, EmergencyRefusal, EmergencyState, FailureReason, ImportOptions, JobKind,
     JobState, MIGRATOR, MaintenanceReason, MaintenanceState, MoveOrigin, MoveReason, MoveState,
     OpenError, OperationState, PlanState, RecallState, ReplacementState, RequestChangeKind,
-    RequestState, Role, SolveState, State, all_statements,
+    RequestState, Role, SolveState, SolveStep, State, all_statements,
 };
 use decisions::outage::OutageReason;
 use sqlx::{AssertSqlSafe, Executor, SqlSafeStr};
@@ -138,6 +138,8 @@ async fn words_match_the_schema() {
     assert_eq!(words(&database, "tokens_role_check").await, roles);
     let reasons = FailureReason::ALL.map(|reason| reason.as_str().to_owned()).into();
     assert_eq!(words(&database, "solves_reason_check").await, reasons);
+    let steps = SolveStep::ALL.map(|step| step.as_str().to_owned()).into();
+    assert_eq!(words(&database, "solve_progress_step_check").await, steps);
     let kinds = JobKind::ALL.map(|kind| kind.as_str().to_owned()).into();
     assert_eq!(words(&database, "jobs_kind_check").await, kinds);
     let origins = MoveOrigin::ALL.map(|origin| origin.as_str().to_owned()).into();

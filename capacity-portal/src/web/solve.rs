@@ -1,16 +1,18 @@
-//! One solve: outcome, optimality gap, progress, time by step, objective, spread over MSBs.
+//! One solve: how far it is, outcome, optimality gap, time by step, objective, spread over MSBs.
 
 use super::chart::{Across, Chart, Scale, Series, Unit};
 use super::layout::{NavItem, Page, RegionReader};
+use super::live::{AsOf, topics};
 use super::ui::{self, Mood};
 use super::{heat, solves};
+use crate::http::auth::Role;
 use crate::http::{Problem, Site, in_time};
 use api_types::solves::{GapPoint, StepSeconds};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::Html;
-use broker::{SolveId, SolveRow, SolveState, State as _};
-use chrono::{DateTime, Utc};
+use axum::response::{Html, Redirect};
+use broker::{SolveId, SolveProgress, SolveRow, SolveState, SolveStep, State as _};
+use control::Topic;
 use maud::{Markup, html};
 use report::number;
 use serde::Deserialize;
@@ -36,46 +38,115 @@ pub(super) async fn show(
         Problem::new(StatusCode::NOT_FOUND, "unknown_solve", format!("there is no solve {id:?}"))
     };
     let solve_id: SolveId = id.parse().map_err(|_| unknown())?;
+    let as_of = AsOf::begin(&site).await?;
     let solve = in_time(broker.solve(solve_id)).await?.ok_or_else(unknown)?;
     let report = in_time(broker.solve_report(solve_id)).await?;
-    let now = in_time(broker.clock()).await?;
+    let progress = in_time(broker.solve_progress(solve_id)).await?;
+    let now = as_of.now();
+    let follows = topics(&[Topic::Solves, Topic::Progress]);
+    let ended = !matches!(solve.state, SolveState::Requested | SolveState::Running);
     let body = html! {
-        (ui::crumbs(&[("/solves", "Solves")]))
-        h1 { "Solve of " (ui::when(solve.requested_at)) }
-        p.facts {
-            (ui::state(solves::mood(solve.state), solve.state.as_str()))
-            span { "cause: " (solve.cause.as_str()) }
-            span { @if solve.state == SolveState::Running { "running for " } @else { "took " } (solves::took(&solve, now)) }
-            span { "started from version " (ui::count(solve.parent.0)) }
-            @if let Some(version) = solve.version { span { "published as version " (ui::count(version.0)) } }
+        div.head {
+            div {
+                (ui::crumbs(&[("/solves", "Solves")]))
+                h1 { "Solve of " (ui::when(solve.requested_at)) }
+                p.facts #facts data-live=(follows) {
+                    (ui::state(solves::mood(solve.state), solve.state.as_str()))
+                    span { "cause: " (solve.cause.as_str()) }
+                    @match solve.state {
+                        SolveState::Requested => span { "waits for a worker" },
+                        SolveState::Running => span { "running for " (solves::took(&solve, now)) },
+                        _ => span { "took " (solves::took(&solve, now)) },
+                    }
+                    span { "started from version " (ui::count(solve.parent.0)) }
+                    @if let Some(version) = solve.version { span { "published as version " (ui::count(version.0)) } }
+                }
+                p.facts { (as_of.show()) }
+            }
+            div #actions data-live=(topics(&[Topic::Solves])) {
+                @if !ended && reader.may(Role::Operator) {
+                    form.actions method="post" action={ "/solves/" (solve.id) "/cancel" } { (reader.csrf())
+                        button.danger type="submit" { "Cancel solve" } }
+                }
+            }
         }
-        (outcome(&solve, now))
-        @if solve.state == SolveState::AwaitingApproval {
-            div.notice.warn { strong.verdict { "Awaiting approval" }
-                p { "It moves more servers in use than the settings allow without approval. A version that is published meanwhile makes it stale." }
-                (solves::decision(&solve, &reader)) }
-        }
-        @match &report {
-            Some(report) => { (report_sections(report)) (heat::section(report)) },
-            None if solve.state == SolveState::Published => { (ui::missing("The report of this solve was deleted.")) (heat::without_report()) },
-            None => {},
+        div #outcome data-live=(follows) {
+            (outcome(&solve))
+            @if solve.state == SolveState::AwaitingApproval {
+                div.notice.warn { strong.verdict { "Awaiting approval" }
+                    p { "It moves more servers in use than the settings allow without approval. A version that is published meanwhile makes it stale." }
+                    (solves::decision(&solve, &reader)) }
+            }
+            @match (&report, &progress) {
+                (Some(report), _) => { (report_sections(report)) (heat::section(report)) },
+                (None, _) if solve.state == SolveState::Published => { (ui::missing("The report of this solve was deleted.")) (heat::without_report()) },
+                (None, Some(progress)) => (so_far(&solve, progress)),
+                (None, None) => {},
+            }
         }
     };
     let title = format!("Solve of {}", solve.requested_at.format("%Y-%m-%d %H:%M"));
     Ok(Page { nav: NavItem::Solves, title: &title, charts: true, body }.show(&reader))
 }
 
-fn outcome(solve: &SolveRow, now: DateTime<Utc>) -> Markup {
-    let mood = solves::mood(solve.state);
+/// Handler of `POST /solves/{id}/cancel`.
+pub(super) async fn cancel(
+    State(site): State<Site>,
+    RegionReader(reader): RegionReader,
+    Path(id): Path<String>,
+) -> Result<Redirect, Problem> {
+    let actor = reader.needs(Role::Operator)?;
+    let unknown = |_| {
+        Problem::new(StatusCode::NOT_FOUND, "unknown_solve", format!("there is no solve {id:?}"))
+    };
+    let solve: SolveId = id.parse().map_err(unknown)?;
+    in_time(site.broker.cancel_solve(&actor, solve)).await?;
+    Ok(Redirect::to(&format!("/solves/{solve}")))
+}
+
+fn outcome(solve: &SolveRow) -> Markup {
     html! {
         @if let Some(failure) = &solve.failure {
-            div class={ "notice " (mood.class()) } {
+            div class={ "notice " (solves::mood(solve.state).class()) } {
                 @if let Some(reason) = solve.reason { strong.verdict { (reason.as_str().replace('_', " ")) } }
                 p { (failure) }
             }
-        } @else if solve.state == SolveState::Running {
-            div.notice { p { "Running. Started " @match solve.started_at { Some(at) => (ui::ago(at, now)), None => "just now" } "." } }
         }
+    }
+}
+
+/// What a worker does, for people.
+const fn step_title(step: SolveStep) -> &'static str {
+    match step {
+        SolveStep::Export => "reads the region",
+        SolveStep::Solve => "solves",
+        SolveStep::Audit => "checks the result",
+        SolveStep::Publish => "publishes",
+    }
+}
+
+/// How far a solve is, or was when it ended without a result.
+fn so_far(solve: &SolveRow, progress: &SolveProgress) -> Markup {
+    // Points of another version may lack members.
+    let history: Vec<GapPoint> =
+        serde_json::from_value(progress.history.clone()).unwrap_or_default();
+    let last = history.last();
+    let best = history.iter().rev().find(|of| gap(of).is_some());
+    let amount = |of: Option<f64>| of.map_or(number::NOTHING.to_owned(), number::decimal);
+    let running = solve.state == SolveState::Running;
+    html! {
+        dl.tiles {
+            (ui::tile(Mood::Plain, if running { "The worker" } else { "The worker last" }, &html! { (step_title(progress.step)) },
+                &html! { @if let Some(last) = last.filter(|_| progress.step == SolveStep::Solve) {
+                    "phase " (last.phase) " of 2, " (last.step.replace('_', " ")) } }))
+            (ui::tile(Mood::Plain, "Proved gap", &html! { (best.and_then(gap).map_or(number::NOTHING.to_owned(), ui::gap)) },
+                &html! { @if let Some(best) = best { "after " (number::seconds(best.seconds)) } @else { "incumbent or bound not known yet" } }))
+            (ui::tile(Mood::Plain, "Incumbent", &html! { (amount(best.and_then(|of| of.primal))) },
+                &html! { "cost of the best assignment so far" }))
+            (ui::tile(Mood::Plain, "Bound", &html! { (amount(best.and_then(|of| of.dual_bound))) },
+                &html! { "no assignment costs less" }))
+        }
+        (gap_over_time(&history))
     }
 }
 
@@ -163,7 +234,7 @@ fn sections(report: &Shown) -> Markup {
             (ui::tile(Mood::Plain, "Time", &html! { (report.seconds.total.map_or(number::NOTHING.to_owned(), number::seconds)) },
                 &html! { "solver version " (text(&report.version)) ", seed " (decimal(report.seed)) }))
         }
-        div.columns { (progress(&report.history)) (steps(report)) }
+        div.columns { (gap_over_time(&report.history)) (steps(report)) }
         (objective(report))
     }
 }
@@ -175,7 +246,7 @@ fn gap(of: &GapPoint) -> Option<f64> {
     gap.is_finite().then_some(gap.max(0.0))
 }
 
-fn progress(history: &[GapPoint]) -> Markup {
+fn gap_over_time(history: &[GapPoint]) -> Markup {
     let moments: Vec<&GapPoint> =
         history.iter().filter(|of| of.phase == 1 && gap(of).is_some()).collect();
     html! {

@@ -51,8 +51,15 @@ impl Events {
                     "changed" => {
                         assert_eq!(members, ["changed", "version"], "{data}");
                         let changed = data["changed"].as_array().expect("topics");
-                        let topics =
-                            ["region", "moves", "solves", "failures", "maintenance", "requests"];
+                        let topics = [
+                            "region",
+                            "moves",
+                            "solves",
+                            "progress",
+                            "failures",
+                            "maintenance",
+                            "requests",
+                        ];
                         let known = changed.iter().all(|of| topics.iter().any(|topic| of == topic));
                         assert!(known && !changed.is_empty(), "{data}");
                         if changed.iter().any(|of| of == topic) {

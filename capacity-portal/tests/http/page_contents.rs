@@ -3,7 +3,7 @@
 
 use crate::pages::page;
 use crate::place::{PATIENCE, Place, ROOT, answer, region};
-use broker::{JobKind, Publication, PublicationId, SolveBasis, SolveEnd};
+use broker::{JobKind, Publication, PublicationId, SolveBasis, SolveEnd, SolveStep};
 use capacity_portal::PortalSettings;
 use fleet::RegionSnapshot;
 use reqwest::Method;
@@ -112,6 +112,46 @@ async fn solve_page_shows_the_report_of_its_solve() {
         .expect("done");
     let (_, text) = page(&place, &path, None).await;
     assert!(text.contains("was deleted") && !text.contains("id=\"heat\""), "{text}");
+}
+
+#[tokio::test]
+async fn running_solve_shows_its_gap_and_is_cancelled_by_operators() {
+    let place = Place::new().await;
+    let (_, asked) = answer(place.send(Method::POST, "/ops/v1/solves", Some(ROOT), "").await).await;
+    let path = format!("/solves/{}", asked["solve"].as_str().expect("an id"));
+    let (_, text) = page(&place, &path, None).await;
+    assert!(text.contains("waits for a worker") && !text.contains("Cancel solve"), "{text}");
+    let (_, text) = page(&place, &path, Some(ROOT)).await;
+    assert!(text.contains("Cancel solve"), "{text}");
+    let job = place.broker.claim("w", &[JobKind::Solve], Duration::from_secs(60)).await;
+    let lease = job.expect("asked").expect("a job").lease;
+    let history = json!([
+        { "seconds": 0.5, "phase": 1, "step": "initial state", "primal": 300.0, "dual_bound": null },
+        { "seconds": 1.5, "phase": 1, "step": "mip", "primal": 200.0, "dual_bound": 190.0 },
+        { "seconds": 2.5, "phase": 2, "step": "mip", "primal": null, "dual_bound": null },
+    ]);
+    let noted = place.broker.note_solve(lease, SolveStep::Solve, Some(&history)).await;
+    noted.expect("noted");
+    let (_, text) = page(&place, &path, None).await;
+    for needed in
+        ["running for", "phase 2 of 2, mip", ">5.00\u{202f}%<", "\"log\":true", ">190</td>"]
+    {
+        assert!(text.contains(needed), "{needed}: {text}");
+    }
+    let (_, detail) = place.get(&format!("/ops/v1{path}")).await;
+    assert_eq!(detail["progress"]["history"], history);
+    assert_eq!(detail["progress"]["step"], "solve");
+
+    let cancel = format!("/ops/v1{path}/cancel");
+    let sent = place.send(Method::POST, &cancel, Some(crate::place::READER), "").await;
+    assert_eq!(sent.status(), 403);
+    let (status, said) = answer(place.send(Method::POST, &cancel, Some(ROOT), "").await).await;
+    assert_eq!((status.as_u16(), &said["solve"]), (200, &asked["solve"]));
+    let (_, text) = page(&place, &path, Some(ROOT)).await;
+    assert!(text.contains("cancelled by root") && !text.contains("Cancel solve"), "{text}");
+    assert!(text.contains(">5.00\u{202f}%<"), "what it had reached stays: {text}");
+    let (status, said) = answer(place.send(Method::POST, &cancel, Some(ROOT), "").await).await;
+    assert_eq!((status.as_u16(), &said["code"]), (409, &"over".into()));
 }
 
 #[tokio::test]

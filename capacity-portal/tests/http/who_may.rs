@@ -114,6 +114,7 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("get", "/ops/v1/solves/{id}", ReadsRegion),
     ("post", "/ops/v1/solves/{id}/approve", Has(Role::Operator)),
     ("post", "/ops/v1/solves/{id}/reject", Has(Role::Operator)),
+    ("post", "/ops/v1/solves/{id}/cancel", Has(Role::Operator)),
     ("get", "/ops/v1/solves/{id}/report", ReadsRegion),
     ("get", "/ops/v1/solves/{id}/files", ReadsRegion),
     ("get", "/ops/v1/solves/{id}/files/{part}/{name}", ReadsRegion),

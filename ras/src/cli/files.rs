@@ -103,6 +103,9 @@ pub struct Solve {
     /// Run at low priority, after processes that serve requests: set by a parent process.
     #[arg(long, hide = true)]
     pub give_way: bool,
+    /// Print each progress as a line of JSON: set by a parent process.
+    #[arg(long, hide = true)]
+    pub progress: bool,
     /// How to solve.
     #[command(flatten)]
     pub options: SolveOptions,

@@ -145,7 +145,7 @@ Examples:
   ras ops solve reject ID --why \"not during the sale\""
 )]
 pub struct RequestSolve {
-    /// A decision on a solve that awaits approval.
+    /// A decision on a solve.
     #[command(subcommand)]
     pub decision: Option<SolveDecision>,
     /// Wait until it ends
@@ -159,6 +159,14 @@ pub struct RequestSolve {
 /// The decisions of `ras ops solve`.
 #[derive(Debug, clap::Subcommand)]
 pub enum SolveDecision {
+    /// Cancel a solve that waits or runs; it publishes nothing
+    Cancel {
+        /// The solve
+        solve: broker::SolveId,
+        /// The server to ask.
+        #[command(flatten)]
+        server: ServerOptions,
+    },
     /// Publish the targets of a solve that awaits approval
     Approve {
         /// The solve

@@ -29,7 +29,9 @@ pub(super) fn run(options: &Solve, context: &Context) -> Result<Verdict> {
     }
     let settings = Settings::new(&options.options)?;
     let snapshot = settings.overrides.apply(read_snapshot(&options.snapshot)?)?.ahead();
-    let (_, solved) = solve_to(snapshot, settings, &options.out, options.warm.as_deref(), context)?;
+    let warm = options.warm.as_deref();
+    let (_, solved) =
+        solve_reporting(snapshot, settings, &options.out, warm, options.progress, context)?;
     let text = || {
         let out = options.out.display();
         format!("{}\nresult written to {out}", tables::end_report(&solved, Rows::of(options.all)))
@@ -55,7 +57,20 @@ pub(super) fn solve_to(
     warm: Option<&Path>,
     context: &Context,
 ) -> Result<(Arc<RegionSnapshot>, Solved)> {
+    solve_reporting(snapshot, settings, out, warm, false, context)
+}
+
+/// [`solve_to`]; `lines`: progress is written as lines of JSON, too.
+fn solve_reporting(
+    snapshot: RegionSnapshot,
+    settings: Settings,
+    out: &Path,
+    warm: Option<&Path>,
+    lines: bool,
+    context: &Context,
+) -> Result<(Arc<RegionSnapshot>, Solved)> {
     let reporter = Reporter::new(context.global.quiet, context.began, settings.deadline);
+    let reporter = reporter.with_lines(lines);
     let snapshot = Arc::new(snapshot);
     let job = Job {
         snapshot: Arc::clone(&snapshot),

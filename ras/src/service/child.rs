@@ -4,17 +4,23 @@
 use crate::executable;
 use crate::exit::{EXIT_AUDIT_FAILED, EXIT_SHORT};
 use anyhow::Result;
+use async_solver::Progress;
 use broker::FailureReason;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
-use tokio::process::Command;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{ChildStdout, Command};
+use tokio::sync::watch;
 
 /// A solve keeps its deadline by itself. After this additional time, a share of the deadline within
 /// limits, it counts as hung.
 const GRACE_SHARE: f64 = 0.1;
 const GRACE_LIMITS: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(30));
+
+/// Points of a history that are kept.
+const POINTS_MAX: usize = 300;
 
 /// Length of the last output that goes into the error.
 const LAST_WORDS: usize = 2_000;
@@ -42,6 +48,8 @@ pub struct ChildSolve<'a> {
     pub deadline: Duration,
     /// Memory limit in bytes.
     pub memory: u64,
+    /// Where its progress is told; `None`: nowhere.
+    pub progress: Option<&'a watch::Sender<Vec<Progress>>>,
 }
 
 /// The reason for a missing result.
@@ -82,10 +90,11 @@ impl ChildSolve<'_> {
                 "--lifeline",
                 "--give-way",
                 "--quiet",
+                "--progress",
             ])
             .args(self.arguments)
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             // Ctrl-C in a terminal goes to this process, which stops the child.
@@ -95,7 +104,9 @@ impl ChildSolve<'_> {
             .map_err(|error| crashed(format!("cannot start {}: {error}", program.display())))?;
         // The child exits when our end of this pipe closes.
         let lifeline = child.stdin.take();
-        let output = child.wait_with_output();
+        let told = child.stdout.take();
+        let output =
+            async { tokio::join!(child.wait_with_output(), listen(told, self.progress)).0 };
         let grace = self.deadline.mul_f64(GRACE_SHARE).clamp(GRACE_LIMITS.0, GRACE_LIMITS.1);
         let output = match tokio::time::timeout(self.deadline + grace, output).await {
             Ok(output) => output.map_err(|error| crashed(format!("waiting for it: {error}")))?,
@@ -107,6 +118,32 @@ impl ChildSolve<'_> {
         drop(lifeline);
         judge(output.status, &String::from_utf8_lossy(&output.stderr))
     }
+}
+
+/// Reads the progress of a child until it ends, and ignores other lines.
+async fn listen(from: Option<ChildStdout>, to: Option<&watch::Sender<Vec<Progress>>>) {
+    let Some(from) = from else { return };
+    let mut lines = BufReader::new(from).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let progress = serde_json::from_str::<Progress>(&line);
+        if let (Some(to), Ok(progress)) = (to, progress) {
+            to.send_modify(|history| {
+                if history.len() >= POINTS_MAX {
+                    thin(history);
+                }
+                history.push(progress);
+            });
+        }
+    }
+}
+
+/// Leaves out every other point of a history.
+fn thin(history: &mut Vec<Progress>) {
+    let mut keep = false;
+    history.retain(|_| {
+        keep = !keep;
+        keep
+    });
 }
 
 /// Decides by exit code and signal. The end of standard error is only for people.

@@ -84,6 +84,7 @@ pub async fn solve(
         arguments: &task.arguments,
         deadline: settings.deadline,
         memory: settings.memory,
+        progress: None,
     };
     child
         .run()

@@ -10,9 +10,10 @@ use crate::nice::beside;
 use crate::results::{read_solved, write_export};
 use crate::solve::claims;
 use anyhow::{Context, Result};
+use async_solver::Progress;
 use broker::{
     Broker, DbError, Export, ExportError, FailureReason, HORIZON, Lease, Publication, PublishError,
-    Seq, SolveBasis, SolveEnd, SolveRow, SolveState, TargetVersion, Waiters,
+    Seq, SolveBasis, SolveEnd, SolveRow, SolveState, SolveStep, TargetVersion, Waiters,
 };
 use chrono::DateTime;
 use control::RegionCache;
@@ -21,12 +22,16 @@ use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::path::Path;
 use std::time::Duration;
+use tokio::sync::watch;
 use tracing::Instrument;
 use uuid::Uuid;
 
 /// Attempts to publish if the answer is lost or there is no connection.
 const PUBLISH_ATTEMPTS: u32 = 60;
 const PUBLISH_PAUSE: Duration = Duration::from_secs(1);
+
+/// Interval of notes about a running solve.
+const NOTE_EVERY: Duration = Duration::from_secs(1);
 
 /// Number of latest solves searched for a published one.
 const LAST_SOLVES: u32 = 50;
@@ -111,6 +116,7 @@ impl SolveJob<'_> {
     async fn steps(&self) -> Result<TargetVersion, Trouble> {
         let scratch = Scratch::new().map_err(failed(FailureReason::ArchiveFailed))?;
         let step = |name: &'static str| tracing::info_span!("step", otel.name = name, step = name);
+        self.note(SolveStep::Export, None).await;
         let (version, seq) = self.export(&scratch).instrument(step("export")).await?;
         self.warm(&scratch).instrument(step("warm start")).await?;
         let config = self.config();
@@ -123,7 +129,9 @@ impl SolveJob<'_> {
         if !self.broker.describe_solve(self.lease, &basis).await? {
             return Err(Trouble::Ended(Ended::LeaseLost));
         }
+        self.note(SolveStep::Solve, Some(&json!([]))).await;
         self.solve(&scratch).instrument(step("solve")).await?;
+        self.note(SolveStep::Audit, None).await;
         let check = self.check(&scratch).instrument(step("audit"));
         let (publication, report, in_use) = check.await?;
         let result = scratch.path("result");
@@ -136,6 +144,7 @@ impl SolveJob<'_> {
             let ended = if awaits { Ended::AwaitsApproval { in_use } } else { Ended::LeaseLost };
             return Err(Trouble::Ended(ended));
         }
+        self.note(SolveStep::Publish, None).await;
         self.publish(publication, report, result_url).instrument(step("publish")).await
     }
 
@@ -222,7 +231,27 @@ impl SolveJob<'_> {
         kept.context("the archive").map_err(failed(FailureReason::ArchiveFailed))
     }
 
+    /// Notes how far the solve is. It is only shown: a failure changes nothing.
+    async fn note(&self, step: SolveStep, history: Option<&Value>) {
+        if let Err(error) = self.broker.note_solve(self.lease, step, history).await {
+            tracing::debug!(%error, "cannot note how far the solve is");
+        }
+    }
+
+    /// Notes what the solver tells, without end.
+    async fn follow(&self, mut told: watch::Receiver<Vec<Progress>>) -> Infallible {
+        loop {
+            if told.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+            let history = json!(*told.borrow_and_update());
+            self.note(SolveStep::Solve, Some(&history)).await;
+            tokio::time::sleep(NOTE_EVERY).await;
+        }
+    }
+
     async fn solve(&self, scratch: &Scratch) -> Result<(), Trouble> {
+        let (tell, told) = watch::channel(Vec::new());
         let child = ChildSolve {
             program: self.settings.solver.as_deref(),
             snapshot: &scratch.path("snapshot"),
@@ -231,8 +260,13 @@ impl SolveJob<'_> {
             arguments: &[],
             deadline: self.settings.deadline,
             memory: self.settings.memory,
+            progress: Some(&tell),
         };
-        child.run().await.map_err(|ChildFailure { reason, detail }| {
+        let ended = tokio::select! {
+            ended = child.run() => ended,
+            never = self.follow(told) => match never {},
+        };
+        ended.map_err(|ChildFailure { reason, detail }| {
             Trouble::Ended(Ended::Failed { reason, detail })
         })
     }

@@ -87,7 +87,7 @@ impl Worker {
             match in_time(claim).await? {
                 Some(job) => {
                     let term = LeaseTerm::new(begun, self.settings.lease);
-                    self.do_job(&job, &term, stop.clone()).await;
+                    self.do_job(&job, &term, doorbell, stop.clone()).await;
                 }
                 None => {
                     let look = doorbell.wait(LOOK_EVERY.min(self.settings.lease));
@@ -99,7 +99,13 @@ impl Worker {
     }
 
     /// Runs a job until it ends, its lease is lost or the worker is stopped.
-    async fn do_job(&self, job: &Job, term: &LeaseTerm, mut stop: watch::Receiver<bool>) {
+    async fn do_job(
+        &self,
+        job: &Job,
+        term: &LeaseTerm,
+        doorbell: &mut JobListener,
+        mut stop: watch::Receiver<bool>,
+    ) {
         let Lease { job: id, attempt } = job.lease;
         tracing::info!(job = %id, attempt, kind = job.kind.as_str(), "job taken");
         let span = tracing::info_span!("job", job = %id, attempt, kind = job.kind.as_str());
@@ -117,6 +123,10 @@ impl Worker {
                 tracing::warn!(job = %id, attempt, "lease lost; dropping the work");
                 return;
             }
+            () = self.taken_away(job.lease, doorbell) => {
+                tracing::warn!(job = %id, attempt, "cancelled; dropping the work");
+                return;
+            }
             _ = stop.wait_for(|stop| *stop) => {
                 tracing::info!(job = %id, attempt, "stopping; requeueing the job");
                 self.give_back(job.lease).await;
@@ -128,6 +138,17 @@ impl Worker {
             Err(error) => {
                 tracing::warn!(job = %id, attempt, %error, "requeueing the job");
                 self.give_back(job.lease).await;
+            }
+        }
+    }
+
+    /// Returns once the lease was ended by others, as by a cancellation: the doorbell says so before the next
+    /// renewal does.
+    async fn taken_away(&self, lease: Lease, doorbell: &mut JobListener) {
+        loop {
+            let rang = doorbell.wait(LOOK_EVERY).await;
+            if rang && matches!(self.broker.renew(lease, self.settings.lease).await, Ok(false)) {
+                return;
             }
         }
     }

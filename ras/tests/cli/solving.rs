@@ -165,3 +165,16 @@ fn demo_solves_a_region() {
     place.ras("result audit out/snapshot out/result").code(0);
     assert!(place.path("out/report.html").exists());
 }
+
+#[test]
+fn progress_is_told_to_a_parent_process_as_lines_of_json() {
+    let place = Place::new();
+    place.region("region");
+    let done = place.ras("solve region --out result --gap 1% --progress -q").code_in(&[0, 2]);
+    let told = done.stdout();
+    let lines: Vec<Value> =
+        told.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert!(lines.iter().any(|of| of["phase"] == 1 && of["step"].is_string()), "{told}");
+    let quiet = place.ras("solve region --out result --gap 1% -q").code_in(&[0, 2]);
+    assert_eq!(quiet.stdout(), "");
+}

@@ -262,3 +262,37 @@ fn solve_beyond_the_limit_awaits_approval() {
     assert_ne!(version(&place), before);
     place.ras(&format!("ops solve reject {id} --why late")).fails_with(&["not_awaiting"]);
 }
+
+/// A solver that tells a gap of 5 % and waits for the gate.
+pub const TELLING: &str = r#"echo 'no progress'
+echo '{"seconds": 1.5, "phase": 1, "step": "mip", "primal": 200.0, "dual_bound": 190.0}'
+while [ ! -e gate ]; do sleep 0.05; done"#;
+
+#[test]
+fn running_solve_tells_its_progress_and_is_cancelled() {
+    let place = Place::new();
+    place.region("region");
+    solver(&place);
+    mode(&place, TELLING);
+    let options = "--listen none --schedule never --lease 600s --deadline 600s --log info";
+    let solver = place.path("solver");
+    let up = format!("up region --data data {options} --solver {}", solver.display());
+    let up = place.start(&up);
+    place.ras("ops solve --data data").code(0);
+    let solve = status(&place)["solves"][0]["solve"].as_str().expect("an id").to_owned();
+    let shown = || place.json(&format!("get solve {solve} --data data"));
+    until_true("its gap is known", Instant::now() + PATIENCE, || {
+        let progress = &shown()["progress"];
+        progress["step"] == "solve" && progress["history"][0]["dual_bound"] == 190.0
+    });
+    // The lease is long: the worker does not wait for its next renewal.
+    let cancelled = place.ras(&format!("ops solve cancel {solve} --data data")).code(0);
+    assert!(cancelled.stdout().contains("cancelled"), "{}", cancelled.stdout());
+    logged(&up, "cancelled; dropping the work");
+    let row = shown();
+    assert_eq!((&row["state"], &row["reason"]), (&"failed".into(), &"cancelled".into()));
+    place.ras(&format!("ops solve cancel {solve} --data data")).fails_with(&["has ended"]);
+    mode(&place, "");
+    assert_eq!(solve_and_wait(&place)["version"], 2);
+    up.stop();
+}

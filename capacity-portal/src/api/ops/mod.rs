@@ -56,6 +56,7 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(solves::find))
         .routes(routes!(solves::approve))
         .routes(routes!(solves::reject))
+        .routes(routes!(solves::cancel))
         .routes(routes!(solves::report))
         .routes(routes!(history::list))
         .routes(routes!(files::list))

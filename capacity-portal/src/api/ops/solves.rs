@@ -5,7 +5,7 @@ use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
 use crate::http::page::PageCursor;
 use crate::http::query;
 use crate::http::{Problem, Site, body, in_time, schema};
-use api_types::solves::{Solve, SolveAsked, SolveDetail, SolveRejected, SolvesPage};
+use api_types::solves::{Solve, SolveAsked, SolveDetail, SolveProgress, SolveRejected, SolvesPage};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -13,7 +13,8 @@ use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use broker::{
-    ApprovalError, Cause, PublishError, SolveId, SolveRow, SolveState, SolvesAsked, State as _,
+    ApprovalError, CancelError, Cause, PublishError, SolveId, SolveRow, SolveState, SolvesAsked,
+    State as _,
 };
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -91,7 +92,7 @@ pub(super) async fn list(
     Ok(page.response(&SolvesPage { solves: Vec::new(), next_page_token: None }))
 }
 
-/// A solve: state, results, duration of each step, primal and bound over time
+/// A solve: state, progress, results, duration of each step, primal and bound over time
 #[utoipa::path(get, path = "/solves/{id}", operation_id = "get_solve",
     params(("id" = Uuid, Path, description = "its id")),
     responses((status = 200, description = "the solve", body = SolveDetail)))]
@@ -106,7 +107,13 @@ pub(super) async fn find(
     let config = in_time(site.broker.solve_config(solve.id)).await?;
     // A report of another version may lack members.
     let figures = report.and_then(|report| serde_json::from_value(report).ok());
-    Ok(Json(SolveDetail { solve: view(solve), figures, config }))
+    let progress = in_time(site.broker.solve_progress(solve.id)).await?.map(|of| SolveProgress {
+        at: of.at,
+        step: of.step.as_str().to_owned(),
+        // Points of another version may lack members.
+        history: serde_json::from_value(of.history).unwrap_or_default(),
+    });
+    Ok(Json(SolveDetail { solve: view(solve), figures, progress, config }))
 }
 
 /// The report of a published solve, unchanged
@@ -156,6 +163,17 @@ impl From<ApprovalError> for Problem {
             }
             ApprovalError::Publish(PublishError::Stale { .. }) => conflict("solve_stale"),
             ApprovalError::Publish(_) => conflict("not_publishable"),
+        }
+    }
+}
+
+impl From<CancelError> for Problem {
+    fn from(error: CancelError) -> Problem {
+        let detail = error.to_string();
+        match error {
+            CancelError::Unknown(_) => unknown(detail),
+            CancelError::Over(_) => Problem::new(StatusCode::CONFLICT, "over", detail),
+            CancelError::Db(error) => error.into(),
         }
     }
 }
@@ -216,4 +234,24 @@ pub(crate) async fn reject_for(
         return Err(problem.with("field", "why".into()));
     }
     in_time(site.broker.reject_solve(actor, solve, why.trim())).await
+}
+
+/// Cancels a solve that waits or runs
+///
+/// It fails with the reason `cancelled`, publishes nothing, and its worker stops within seconds.
+#[utoipa::path(post, path = "/solves/{id}/cancel", operation_id = "cancel_solve",
+    params(("id" = Uuid, Path, description = "its id")),
+    responses(
+        (status = 200, description = "the cancelled solve", body = Solve),
+        (status = 409, description = "it has ended, or awaits approval (`over`)")))]
+pub(super) async fn cancel(
+    State(site): State<Site>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Solve>, Problem> {
+    let actor = caller.needs(Role::Operator)?;
+    let solve = row(&site, &id).await?.id;
+    in_time(site.broker.cancel_solve(&actor, solve)).await?;
+    tracing::info!(%actor, %solve, "solve cancelled");
+    Ok(Json(view(row(&site, &id).await?)))
 }

@@ -27,7 +27,10 @@ pub(in crate::command) fn run(options: &RequestSolve, context: &Context) -> Resu
         // Repeated after a lost answer, it joins the solve that it queued.
         let asked = client.ask(&Ask::post("/ops/v1/solves", json!({}))).await?;
         let asked: SolveAsked = asked.read()?;
-        let goes_on = format!("the solve goes on: `ras get solve {}` shows it", asked.solve);
+        let id = asked.solve;
+        let goes_on = format!(
+            "the solve goes on: `ras get solve {id}` shows it, `ras ops solve cancel {id}` cancels it"
+        );
         or_ctrl_c(goes_on, queued(client, &asked, options.wait)).await
     })?;
     context.answer(|| text(&solve), &solve)?;
@@ -37,9 +40,10 @@ pub(in crate::command) fn run(options: &RequestSolve, context: &Context) -> Resu
     Ok(Verdict::Fine)
 }
 
-/// Approves or rejects the targets of a solve.
+/// Cancels a solve, or approves or rejects its targets.
 fn decide(decision: &SolveDecision, context: &Context) -> Result<Verdict> {
     let (solve, word, body, server) = match decision {
+        SolveDecision::Cancel { solve, server } => (solve, "cancel", json!({}), server),
         SolveDecision::Approve { solve, server } => (solve, "approve", json!({}), server),
         SolveDecision::Reject { solve, why, server } => {
             (solve, "reject", json!(SolveRejected { why: why.clone() }), server)
