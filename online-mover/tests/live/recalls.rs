@@ -42,7 +42,7 @@ fn mover(place: &Place, agent: &Arc<SimulatedAgent>, name: &str) -> Mover<Hosts>
 /// 64 RRU of `web` in eight MSBs of four racks of two servers; it requests `capacity`.
 fn region(capacity: f64) -> RegionSnapshot {
     let mut parts = full_of_web(capacity);
-    parts.reservations[0].host_profile = Some("web's".into());
+    parts.reservations[0].host_profile = Some("web-host".into());
     snapshot(&parts)
 }
 

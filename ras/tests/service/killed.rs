@@ -60,7 +60,7 @@ fn region(profile: &str) -> RegionSnapshot {
         weights: Weights::default(),
         shared_buffer_fraction: Some(0.0),
         servers: (0..144).map(server).collect(),
-        reservations: vec![reservation("web", 40.0, "web's"), reservation("app", 60.0, profile)],
+        reservations: vec![reservation("web", 40.0, "web-host"), reservation("app", 60.0, profile)],
         rru: vec![value("web"), value("app")],
         affinity: Vec::new(),
         allowed_datacenters: Vec::new(),
@@ -199,7 +199,7 @@ fn rolling_reconfiguration_survives_repeated_kills() {
     for row in app {
         assert_eq!(last.get(&*row.server_id), Some(&Some("newer")), "{}", row.server_id);
     }
-    assert_eq!(last.get(&*server), Some(&Some("web's")), "{server} is web's");
+    assert_eq!(last.get(&*server), Some(&Some("web-host")), "{server} has the host profile");
     let late = |order: &&crate::fenced::Order| order.id == old.to_string();
     assert_eq!(all.received[at..].iter().filter(late).count(), 0, "orders of a move that is moot");
     // Containers in use were ended before, and nothing was ordered for what was bound.

@@ -103,6 +103,8 @@ fn thing_has_one_shape_however_it_is_reached() {
     way("plan", "apply --request web.yaml --yes", "");
     fs::write(place.path("web.yaml"), "reservation: web\ncapacity_rru: 8\n").expect("written");
     way("plan", "apply --request web.yaml --yes --no-wait", "");
+    // The same file again would change nothing, and say so instead.
+    fs::write(place.path("web.yaml"), "reservation: web\ncapacity_rru: 9\n").expect("written");
     way("plan", "apply --request web.yaml --yes", "");
     way("quote", "plan --request web.yaml", "/changes/0/answer");
     way("quote", &format!("get request {}", id(&created, "/request")), "/answer");

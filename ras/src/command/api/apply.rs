@@ -95,7 +95,7 @@ async fn apply(
     };
     match done.await {
         Ok(operation) => {
-            // The same document, whatever became of it.
+            // The same document, applied or not.
             let now = client.get(&path(&["v1", "plans", &plan.plan])).await?;
             let text = || match operation {
                 Some(id) => format!("submitted; `ras get operation {id}` shows the outcome"),
