@@ -45,7 +45,7 @@ fn a_new_one_and_the_end_of_one() {
     assert_eq!(change, RequestChange::New);
     let feed = &with.reservations[with.reservation("feed").expect("there").ix()];
     assert!(feed.msb_buffer, "by default it survives the loss of an MSB");
-    assert_eq!((feed.priority, feed.rru.len()), (0, 1));
+    assert_eq!((feed.priority, feed.rru.len()), (5, 1), "not the most important by default");
     let (without, change) =
         applied(json!({"reservation_id": "web", "remove": true})).expect("fits");
     assert_eq!(change, RequestChange::Removed);

@@ -309,7 +309,7 @@ mod tests {
             field("churn_contract.zone", ""),
         ];
         let wanted = json!({ "reservation": "web", "capacity_rru": 12.5, "msb_buffer": true,
-            "profile": "general", "msb_alpha": 0.1, "rack_alpha": null,
+            "profile": "general", "msb_alpha": 0.1, "rack_alpha": null, "affinity_theta": null,
             "affinity": { "dc1": 0.75 }, "allowed_datacenters": ["dc1"], "replicas": 3,
             "replicas_per_msb": 1, "host_profile": "realtime",
             "grant_policy": { "at_least_rru": 6.0 }, "ends_at": "2027-01-31T18:30:00Z",

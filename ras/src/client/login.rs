@@ -246,7 +246,7 @@ mod tests {
         let elsewhere = Place::Network("https://other".to_owned());
         assert_eq!((found.place, found.token), (elsewhere, None));
         let both = ServerOptions { data: data.data.clone(), ..other.clone() };
-        assert!(Server::of(&both).expect_err("two places").to_string().contains("not both"));
+        assert!(Server::of(&both).expect_err("two places").to_string().contains("two servers"));
         let own = Some(Secret("own".to_owned()));
         for mut options in [data, other] {
             options.network.token = own.clone();
