@@ -24,6 +24,7 @@ pub(crate) mod sql {
         /// The lease goes with it: the worker notices, and writes nothing any more.
         CANCEL_JOB = "UPDATE jobs SET state = 'failed', worker = NULL, lease_until = NULL, failure = $2 \
             WHERE job_id = $1 AND kind = 'solve' AND state IN ('waiting', 'running')";
+        IS_CANCELLED = "SELECT EXISTS (SELECT FROM solves WHERE solve_id = $1 AND reason = 'cancelled')";
         EXISTS = "SELECT EXISTS (SELECT FROM solves WHERE solve_id = $1)";
     }
 }
@@ -115,6 +116,15 @@ impl Broker {
         };
         let row = sqlx::query(sql::PROGRESS).bind(id).try_map(read).fetch_optional(&self.pool);
         row.await.doing("reading how far a solve is")
+    }
+
+    /// Whether a solve was cancelled.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn is_cancelled(&self, id: SolveId) -> Result<bool, DbError> {
+        let asked = sqlx::query_scalar(sql::IS_CANCELLED).bind(id).fetch_one(&self.pool);
+        asked.await.doing("asking whether a solve was cancelled")
     }
 
     /// Cancels a solve that waits or runs: it fails, and its worker stops. The audit trail records it by `actor`.

@@ -419,6 +419,7 @@ async fn cancelled_solve_fails_and_its_worker_writes_nothing() {
     let progress = broker.solve_progress(running).await.expect("read").expect("noted");
     assert_eq!((progress.step, &progress.history), (SolveStep::Audit, &history));
     let mut bell = broker.job_listener().await.expect("listening");
+    assert!(!broker.is_cancelled(running).await.expect("asked"));
     broker.cancel_solve("ann", running).await.expect("cancelled");
     assert!(bell.wait(LONG).await, "the worker is told");
     assert!(!broker.renew(lease, LONG).await.expect("asked"), "its lease is over");
@@ -437,6 +438,11 @@ async fn cancelled_solve_fails_and_its_worker_writes_nothing() {
     let next = request(&database).await;
     let job = claim(&database, "worker", JobKind::Solve).await.expect("a job");
     assert_eq!(SolveId::from(job.lease.job), next);
+    // A solve that ended by itself has no lease either, and is not cancelled.
+    broker.fail_solve(job.lease, FailureReason::ArchiveFailed, "full").await.expect("failed");
+    assert!(!broker.renew(job.lease, LONG).await.expect("asked"));
+    let cancelled = async |id| broker.is_cancelled(id).await.expect("asked");
+    assert_eq!((cancelled(next).await, cancelled(running).await), (false, true));
     broker.forget_solve(running).await.expect("forgotten");
     assert_eq!(broker.solve_progress(running).await.expect("read"), None);
 }

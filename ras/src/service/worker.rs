@@ -123,7 +123,7 @@ impl Worker {
                 tracing::warn!(job = %id, attempt, "lease lost; dropping the work");
                 return;
             }
-            () = self.taken_away(job.lease, doorbell) => {
+            () = self.cancelled(job.lease, doorbell) => {
                 tracing::warn!(job = %id, attempt, "cancelled; dropping the work");
                 return;
             }
@@ -142,12 +142,12 @@ impl Worker {
         }
     }
 
-    /// Returns once the lease was ended by others, as by a cancellation: the doorbell says so before the next
-    /// renewal does.
-    async fn taken_away(&self, lease: Lease, doorbell: &mut JobListener) {
+    /// Returns once the solve is cancelled: the doorbell says so before the next renewal does. A job that this worker
+    /// has ended has no lease either, and goes on with what follows its end.
+    async fn cancelled(&self, lease: Lease, doorbell: &mut JobListener) {
         loop {
             let rang = doorbell.wait(LOOK_EVERY).await;
-            if rang && matches!(self.broker.renew(lease, self.settings.lease).await, Ok(false)) {
+            if rang && matches!(self.broker.is_cancelled(lease.job.into()).await, Ok(true)) {
                 return;
             }
         }
