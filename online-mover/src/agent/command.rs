@@ -96,17 +96,30 @@ mod tests {
     use crate::agent::tests::order;
     use crate::agent::{AgentError, HostAgent, StepReport};
     use crate::steps::Step;
-    use std::os::unix::fs::PermissionsExt;
+    use std::io::Write;
+    use std::path::{Path, PathBuf};
+    use std::process::{Command, Stdio};
     use std::time::Duration;
+
+    /// A program with this script. A process of its own writes it: were the file open for writing here, a child that
+    /// another test starts would inherit it, and running the program would fail with "text file busy".
+    fn program(folder: &Path, script: &str) -> PathBuf {
+        let path = folder.join("agent");
+        let mut install = Command::new("install");
+        install.args(["-m", "755", "/dev/stdin"]).arg(&path).stdin(Stdio::piped());
+        let mut child = install.spawn().expect("started");
+        let mut input = child.stdin.take().expect("piped");
+        write!(input, "#!/bin/sh\n{script}\n").expect("given");
+        drop(input);
+        assert!(child.wait().expect("ended").success());
+        path
+    }
 
     async fn ask(script: &str) -> Result<StepReport, AgentError> {
         let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("agent");
-        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("written");
-        let executable = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(&path, executable).expect("set");
         let order = order(1, Step::CleanUp);
-        CommandAgent::new(path, Duration::from_secs(5)).ask(&order).await
+        let agent = CommandAgent::new(program(folder.path(), script), Duration::from_secs(5));
+        agent.ask(&order).await
     }
 
     #[tokio::test]
@@ -136,11 +149,9 @@ mod tests {
     async fn program_is_killed_after_the_timeout() {
         let order = order(1, Step::Preempt);
         let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("agent");
-        std::fs::write(&path, "#!/bin/sh\nexec sleep 1000\n").expect("written");
-        let executable = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(&path, executable).expect("set");
+        let path = program(folder.path(), "exec sleep 1000");
         let slow = CommandAgent::new(path, Duration::from_millis(100));
-        assert!(matches!(slow.ask(&order).await, Err(AgentError::TooLate(_))));
+        let answer = slow.ask(&order).await;
+        assert!(matches!(answer, Err(AgentError::TooLate(_))), "{answer:?}");
     }
 }
