@@ -1,6 +1,7 @@
 //! `/ops/v1/servers`, `/ops/v1/racks`, `/ops/v1/msbs` and `/ops/v1/drained-servers`: what the region has, and servers that are
 //! racked, moved and decommissioned.
 
+use crate::servers::ServerTarget;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -99,10 +100,10 @@ pub struct RegionServer {
     pub reservation: Option<String>,
     /// Whether a move of it is open.
     pub moving: bool,
-    /// Its next owner; null: it stays, or becomes free.
+    /// Its next owner; null: it stays.
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
-    pub target: Option<String>,
+    pub target: Option<ServerTarget>,
     /// The elastic reservation that borrows it.
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]

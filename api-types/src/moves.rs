@@ -99,8 +99,6 @@ pub struct MovesUnderWay {
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
     pub cannot_act: Option<String>,
-    /// The server's time.
-    pub now: DateTime<Utc>,
     /// Number of moves under way.
     pub under_way: usize,
     /// Number of them that are stuck.

@@ -57,10 +57,18 @@ pub struct Server {
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
     pub reservation: Option<String>,
-    /// Its pending target.
+    /// Its next owner; null: it stays.
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
     pub target: Option<ServerTarget>,
+    /// Version of the targets that decided it; null: it stays.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub target_version: Option<i64>,
+    /// Cause of the target, if it was decided between two solves.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub target_origin: Option<String>,
     /// The elastic reservation that borrows it.
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
@@ -86,20 +94,14 @@ pub struct Server {
     pub moving: Option<Move>,
 }
 
-/// Pending target of a server.
+/// The next owner of a server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ServerTarget {
-    /// Next owner; null: none.
+    /// Null: it becomes free.
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
     pub reservation: Option<String>,
-    /// Version of the targets.
-    pub version: i64,
-    /// If decided between two solves: the cause.
-    #[serde(deserialize_with = "crate::present")]
-    #[cfg_attr(feature = "schema", schema(required))]
-    pub origin: Option<String>,
 }
 
 /// A window of maintenance of a server or its rack.

@@ -50,7 +50,12 @@
           values: (_, ticks) => ticks.map((v) => (v === null ? "" : show(v))) }],
       scales: { x: { time, range: around }, y: { distr: log ? 3 : 1, range: log ? () => edges : (_, low, high) => [0, Math.max(high * 1.08, least) || 1] } },
       tzDate: (seconds) => new Date(seconds * 1000),
-      cursor: { drag: { x: true, y: false } },
+      cursor: { drag: { x: true, y: false, setScale: !element.dataset.zoom } },
+      // A part of the time is a page of its own, with its own figures.
+      hooks: element.dataset.zoom && { setSelect: [(u) => {
+        const [from, until] = [0, u.select.width].map((part) => Math.round(u.posToVal(u.select.left + part, "x")));
+        if (u.select.width > 4) location.assign(`${element.dataset.zoom}?from=${from}&until=${until}`);
+      }] },
     };
     const chart = new uPlot(options, [of.at, ...of.series.map((one) => drawn(one.values))], element);
     new ResizeObserver(() => {

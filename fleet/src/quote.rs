@@ -15,6 +15,7 @@ use crate::reservation::ReservationKind;
 use crate::rru::Rru;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The format of the document.
@@ -183,6 +184,19 @@ impl Quote {
     }
 }
 
+/// The servers that a plan of several quotes moves in all, in order of id: each quote rests on the moves of those
+/// before it, so a server may move on, or back.
+pub fn net_moves<'a>(quotes: impl IntoIterator<Item = &'a Quote>) -> Vec<QuotedMove> {
+    let mut net: BTreeMap<&ServerName, QuotedMove> = BTreeMap::new();
+    for of in quotes.into_iter().flat_map(|quote| &quote.moves) {
+        let first = net.entry(&of.server_id).or_insert_with(|| of.clone());
+        first.to.clone_from(&of.to);
+    }
+    // Of hidden holders it is not known whether they are the same.
+    let hidden = |of: &QuotedMove| of.from.as_ref().is_some_and(|from| **from == *HIDDEN);
+    net.into_values().filter(|of| of.from != of.to || hidden(of)).collect()
+}
+
 /// When servers arrive, by the limits and contracts that the mover is held to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -231,13 +245,17 @@ impl From<Arrival> for QuotedArrival {
 }
 
 impl fmt::Display for QuotedArrival {
-    /// `by 2026-01-01 18:40 UTC, 120 of 120 servers; limit: churn contract of feed`
+    /// `by 2026-01-01 18:40 UTC, 120 servers; limit: churn contract of feed`
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let come = self.servers - self.later;
         match self.by {
             Some(by) => {
                 let by = by.format("%Y-%m-%d %H:%M UTC");
-                write!(out, "by {by}, {come} of {} servers", self.servers)?;
+                write!(out, "by {by}, ")?;
+                match self.later {
+                    0 => write!(out, "{}", counted(come as usize, "server"))?,
+                    _ => write!(out, "{come} of {}", counted(self.servers as usize, "server"))?,
+                }
             }
             None if self.servers == 0 => write!(out, "no server has to arrive")?,
             None => write!(out, "none of {} servers", self.servers)?,

@@ -1,6 +1,7 @@
 //! Quotes as text.
 
-use fleet::quote::Quote;
+use chrono::DateTime;
+use fleet::quote::{HIDDEN, Quote, QuotedArrival, net_moves};
 use serde_json::{Value, json};
 
 fn quote(moves: &[(Option<&str>, Option<&str>)]) -> Quote {
@@ -38,4 +39,30 @@ fn destinations_say_where_every_server_goes() {
     ];
     let text = "4 servers move in all: 2 to web, 1 to other reservations for what those give up or lack, 1 becomes free";
     assert_eq!(quote(&moves).destinations().as_deref(), Some(text));
+}
+
+#[test]
+fn net_moves_count_each_server_once() {
+    // The second change moves the server on, the third moves it back.
+    let on = quote(&[(Some("feed"), Some("web"))]);
+    let further = quote(&[(Some("web"), Some("ads"))]);
+    let back = quote(&[(Some("ads"), Some("feed"))]);
+    let moved = net_moves([&on, &further]);
+    let ends: Vec<_> = moved.iter().map(|of| (of.from.as_deref(), of.to.as_deref())).collect();
+    assert_eq!(ends, [(Some("feed"), Some("ads"))]);
+    assert_eq!(net_moves([&on, &further, &back]), []);
+    // Holders that the reader may not see may differ.
+    let hidden = quote(&[(Some(HIDDEN), Some(HIDDEN))]);
+    assert_eq!(net_moves([&hidden]).len(), 1);
+}
+
+#[test]
+fn arrival_counts_servers_that_come_later() {
+    let arrival = |servers, later| {
+        let by = Some(DateTime::UNIX_EPOCH);
+        QuotedArrival { servers, by, later, steps: Vec::new(), limit: None }.to_string()
+    };
+    assert_eq!(arrival(286, 0), "by 1970-01-01 00:00 UTC, 286 servers");
+    let some = "by 1970-01-01 00:00 UTC, 200 of 286 servers, the others not within 31 days";
+    assert_eq!(arrival(286, 86), some);
 }

@@ -221,7 +221,7 @@ fn arrival_names_the_churn_contract() {
     };
     let arrival = pacing.arrival(&vec![kind(0, Some("feed"), true); 40]);
     let said = fleet::quote::QuotedArrival::from(arrival.clone());
-    let expected = "by 1970-01-01 16:30 UTC, 40 of 40 servers; limit: churn contract of feed";
+    let expected = "by 1970-01-01 16:30 UTC, 40 servers; limit: churn contract of feed";
     assert_eq!(said.to_string(), expected);
     let minutes: Vec<(i64, u64)> =
         arrival.steps.iter().map(|(at, count)| ((*at - noon()).num_minutes(), *count)).collect();

@@ -72,7 +72,9 @@ fn of_problem(problem: &Problem) -> Option<&'static str> {
         "unknown_reservation" => "`ras list reservations` shows those that this token may see",
         "unknown_request" => "`ras list requests` shows those that this token may see",
         "unknown_plan" => "`ras plan --request FILE` makes one; it can be applied for 15 minutes",
-        "unknown_server" => "`ras list servers --reservation NAME` shows those of a reservation",
+        "unknown_server" => {
+            "`ras list servers` shows those of the region, with `--reservation NAME` those of a reservation"
+        }
         "unknown_solve" => "`ras list solves` shows those that there are",
         "unknown_emergency" => "`ras list emergencies` shows those that there are",
         "unknown_maintenance" => {

@@ -21,7 +21,7 @@ pub(crate) mod sql {
         MOVES_BY_TIME = "SELECT date_bin(make_interval(secs => $1), state_at, to_timestamp(0)), \
                 count(*) FILTER (WHERE in_use), count(*) FILTER (WHERE NOT in_use) \
             FROM moves WHERE state = 'bound' AND NOT stays \
-                AND state_at > clock_timestamp() - make_interval(secs => $2) \
+                AND state_at > $2 AND state_at <= $3 \
             GROUP BY 1 ORDER BY 1";
         /// Of several servers the first writes the sample of these minutes.
         ADD_SAMPLE = "INSERT INTO region_samples (at, in_use, idle, shared_buffer, free, unavailable, \
@@ -33,7 +33,7 @@ pub(crate) mod sql {
         /// The last sample of each interval.
         SAMPLES_BY_TIME = "SELECT DISTINCT ON (date_bin(make_interval(secs => $1), at, to_timestamp(0))) \
                 at, in_use, idle, shared_buffer, free, unavailable, promised_micro, held_micro, guaranteed_micro \
-            FROM region_samples WHERE at > clock_timestamp() - make_interval(secs => $2) \
+            FROM region_samples WHERE at > $2 AND at <= $3 \
             ORDER BY date_bin(make_interval(secs => $1), at, to_timestamp(0)), at DESC";
         SAMPLES = "SELECT at, in_use, idle, shared_buffer, free, unavailable, promised_micro, held_micro, \
                 guaranteed_micro FROM region_samples \
@@ -64,6 +64,15 @@ pub struct SolveFigures {
     pub shortfall: Option<f64>,
     /// The embedded buffer as a share of the requested capacity.
     pub buffer_share: Option<f64>,
+}
+
+/// A span of time: what is later than `from`, up to and with `until`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeSpan {
+    /// Its beginning, not included.
+    pub from: DateTime<Utc>,
+    /// Its end.
+    pub until: DateTime<Utc>,
 }
 
 /// Servers that changed owner within an interval.
@@ -138,14 +147,14 @@ impl Broker {
         rows.fetch_all(&self.pool).await.doing("reading what solves found")
     }
 
-    /// Servers that changed owner within a duration before now, by intervals of a length, oldest first; intervals
+    /// Servers that changed owner within a span of time, by intervals of a length, oldest first; intervals
     /// without a move are left out.
     ///
     /// # Errors
     /// If Postgres fails.
     pub async fn moves_by_time(
         &self,
-        within: Duration,
+        span: TimeSpan,
         interval: Duration,
     ) -> Result<Vec<IntervalOfMoves>, DbError> {
         let read = |row: PgRow| {
@@ -157,7 +166,8 @@ impl Broker {
         };
         let rows = sqlx::query(sql::MOVES_BY_TIME)
             .bind(interval.as_secs_f64())
-            .bind(within.as_secs_f64())
+            .bind(span.from)
+            .bind(span.until)
             .try_map(read);
         rows.fetch_all(&self.pool).await.doing("counting moves over time")
     }
@@ -190,18 +200,19 @@ impl Broker {
         added.await.map(|_| ()).doing("writing a sample of the region")
     }
 
-    /// The last sample of each interval within a duration before now, oldest first.
+    /// The last sample of each interval within a span of time, oldest first.
     ///
     /// # Errors
     /// If Postgres fails.
     pub async fn samples_by_time(
         &self,
-        within: Duration,
+        span: TimeSpan,
         interval: Duration,
     ) -> Result<Vec<(DateTime<Utc>, RegionSample)>, DbError> {
         let rows = sqlx::query(sql::SAMPLES_BY_TIME)
             .bind(interval.as_secs_f64())
-            .bind(within.as_secs_f64())
+            .bind(span.from)
+            .bind(span.until)
             .try_map(|row: PgRow| sample(&row));
         rows.fetch_all(&self.pool).await.doing("reading samples of the region")
     }

@@ -18,7 +18,7 @@ pub(crate) mod totals;
 pub(crate) mod watch;
 
 pub use allocator::{AllocatorView, ReservedFilter, ReservedPage, SERVERS_PAGE_MAX};
-pub use history::{IntervalOfMoves, RegionSample, SAMPLE_EVERY, SolveFigures};
+pub use history::{IntervalOfMoves, RegionSample, SAMPLE_EVERY, SolveFigures, TimeSpan};
 pub use lists::{EventRow, EventsAsked, MoveRow, MovesAsked, SolvesAsked, TrailAsked};
 pub use metrics::{LastSolve, Metrics, REPLACED_WITHIN};
 pub use pulse::Pulse;

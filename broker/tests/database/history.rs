@@ -1,7 +1,7 @@
 //! Samples of the region over time.
 
 use crate::harness::Database;
-use broker::{RegionSample, SAMPLE_EVERY};
+use broker::{RegionSample, SAMPLE_EVERY, TimeSpan};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::time::Duration;
 
@@ -37,11 +37,17 @@ async fn samples_are_taken_once_listed_thinned_and_deleted() {
     assert!(times.windows(2).all(|pair| pair[0] - pair[1] == every), "newest first: {times:?}");
     let next = broker.samples_page(None, Some(times[3]), 2).await.expect("read");
     assert_eq!(next.iter().map(|(at, _)| *at).collect::<Vec<_>>(), times[4..6]);
-    let thinned = broker.samples_by_time(24 * HOUR, HOUR).await.expect("read");
+    let day = TimeSpan { from: newest - TimeDelta::hours(24), until: newest };
+    let thinned = broker.samples_by_time(day, HOUR).await.expect("read");
     assert!((24..=25).contains(&thinned.len()), "{}", thinned.len());
     assert_eq!(thinned.last().expect("one").0, newest, "the last of each hour, oldest first");
     let hours = thinned[1..thinned.len() - 1].windows(2);
     assert!(hours.into_iter().all(|pair| pair[1].0 - pair[0].0 == TimeDelta::hours(1)));
+
+    let earlier = TimeSpan { from: day.from, until: newest - TimeDelta::hours(12) };
+    let part = broker.samples_by_time(earlier, HOUR).await.expect("read");
+    assert!(part.iter().all(|(at, _)| *at > earlier.from && *at <= earlier.until), "{part:?}");
+    assert!((12..=13).contains(&part.len()), "{}", part.len());
 
     broker.forget_samples(24 * HOUR).await.expect("deleted");
     let left = broker.samples_page(None, None, 1_000).await.expect("read");

@@ -3,7 +3,8 @@
 use crate::harness::Database;
 use crate::jobs::{claim, cut_off, request, with_small};
 use crate::publish::{publication, target};
-use broker::{FailureReason, JobKind, Metrics, REPLACED_WITHIN, SolveEnd};
+use broker::{FailureReason, JobKind, Metrics, REPLACED_WITHIN, SolveEnd, TimeSpan};
+use chrono::TimeDelta;
 use serde_json::json;
 use std::time::Duration;
 
@@ -72,8 +73,9 @@ async fn metrics_count_stored_rows() {
     assert_eq!(found.len(), 1, "failed ones have none");
     assert_eq!((found[0].version.0, found[0].gap, found[0].shortfall), (2, Some(0.25), Some(1.5)));
     assert_eq!((found[0].moves_in_use, found[0].seconds), (Some(3.0), Some(12.5)));
-    let (day, hour) = (Duration::from_secs(86_400), Duration::from_secs(3_600));
-    let moved = broker.moves_by_time(day, hour).await.expect("read");
+    let now = broker.clock().await.expect("read");
+    let day = TimeSpan { from: now - TimeDelta::days(1), until: now };
+    let moved = broker.moves_by_time(day, Duration::from_secs(3_600)).await.expect("read");
     assert_eq!(moved, [], "nothing is bound yet");
 
     // A report of another program: what it does not say is not known, and nothing fails.

@@ -49,6 +49,12 @@ impl TimeRange {
         })
     }
 
+    /// The shortest range that is as long as this, or the longest.
+    pub(crate) fn covering(length: Duration) -> TimeRange {
+        let covers = TimeRange::ALL.into_iter().find(|range| range.length() >= length);
+        covers.unwrap_or(TimeRange::Month)
+    }
+
     /// The interval of one point of a chart, and its name after "each".
     pub(crate) const fn interval(self) -> (Duration, &'static str) {
         let (minutes, name) = match self {

@@ -1,7 +1,6 @@
 //! Charts over time: the script draws the figures, and a table below has them as text.
 
 use super::ui;
-use crate::http::range::TimeRange;
 use chrono::DateTime;
 use maud::{Markup, PreEscaped, html};
 use report::number;
@@ -69,6 +68,8 @@ pub(super) struct Chart<'a> {
     pub(super) at: Vec<f64>,
     /// The first and the last point of the axis; `None`: as far as there are values.
     pub(super) span: Option<(f64, f64)>,
+    /// Path of the page that shows a part of the time, given as `from` and `until`; `None`: the chart itself zooms.
+    pub(super) zoom: Option<&'static str>,
     pub(super) series: Vec<Series>,
 }
 
@@ -77,7 +78,7 @@ impl Chart<'_> {
         // `<` is escaped, so that no name can end the element.
         let json = self.figures().to_string().replace('<', "\\u003c");
         html! {
-            div.chart role="img" aria-label=(self.label) {
+            div.chart role="img" aria-label=(self.label) data-zoom=[self.zoom] {
                 script type="application/json" { (PreEscaped(json)) }
             }
             (self.table())
@@ -142,18 +143,6 @@ impl Chart<'_> {
     }
 }
 
-/// Links to the ranges of a page.
-pub(super) fn ranges(path: &str, of: TimeRange) -> Markup {
-    html! {
-        nav aria-label="Range of time" { ul.switch {
-            @for range in TimeRange::ALL {
-                li { a href={ (path) "?range=" (range.as_str()) } aria-current=[(range == of).then_some("true")] {
-                    "Last " (range.title()) } }
-            }
-        } }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{Across, Chart, Scale, Series, Unit};
@@ -168,6 +157,7 @@ mod tests {
             stepped: true,
             at: (0..values).map(|at| at as f64).collect(),
             span: None,
+            zoom: None,
             series: vec![
                 Series::new("Gap", "primal", (0..values).map(|_| 0.25)),
                 Series { label: "Cost", colour: None, values: vec![None; values] },

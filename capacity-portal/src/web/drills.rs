@@ -133,7 +133,8 @@ fn is_short(row: &Certified, lost: MsbIx) -> bool {
 /// The result of the loss for a reservation.
 fn outcome(row: &Certified, lost: MsbIx) -> Markup {
     match (row.survives(lost), missing(row, lost) > Rru::ZERO) {
-        (false, _) => ui::state(Mood::Bad, "short"),
+        (false, true) => ui::state(Mood::Bad, "short"),
+        (false, false) => ui::state(Mood::Bad, "short at once"),
         (true, false) => ui::state(Mood::Good, "keeps all"),
         (true, true) if row.msb_max.is_some() => ui::state(Mood::Good, "keeps a quorum"),
         (true, true) => ui::state(Mood::Warn, "short, no buffer requested"),
@@ -175,7 +176,9 @@ fn mover(decisions: &Rehearsed) -> Markup {
             h2 { "What the mover would decide" }
             p { strong { (number::count(sum(&decisions.recalled))) } " lent servers would be recalled at once, and "
                 strong { (number::count(sum(&decisions.recalled_later))) } " more within half an hour if the MSB is still lost." }
-            @if decisions.preemptions.is_empty() { p.note { "No reservation has to be preempted." } } @else {
+            @let given: u64 = decisions.preemptions.iter().map(|of| of.count).sum();
+            @if given == 0 { p.note { "No reservation has to be preempted." } } @else {
+                p { strong { (number::count(given as usize)) } " servers could move to reservations that are short: free ones, and those of less important reservations." }
                 div.scroll { table {
                     caption { "Servers that could move to reservations that are short; an operator decides" }
                     thead { tr { th scope="col" { "From" } th scope="col" { "To" } th scope="col" { "MSB" } th scope="col" { "Type" }
@@ -187,7 +190,7 @@ fn mover(decisions: &Rehearsed) -> Markup {
                         td.n { (number::count(of.count as usize)) }
                     } } }
                 } }
-                @if decisions.preemptions.len() > ROWS { p.note { "Shown: the first " (ROWS) "." } }
+                @if decisions.preemptions.len() > ROWS { p.note { "Shown: " (ROWS) " of " (number::counted(decisions.preemptions.len(), "row")) "." } }
             }
             @if !decisions.stand.is_empty() {
                 div.scroll { table.slim {

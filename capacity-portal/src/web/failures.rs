@@ -2,6 +2,7 @@
 
 use super::layout::{NavItem, Page, RegionReader};
 use super::link;
+use super::live::{AsOf, topics};
 use super::ui::{self, Mood};
 use crate::http::{Problem, Site, in_time};
 use crate::region_summary::RegionSummary;
@@ -9,6 +10,7 @@ use axum::extract::State;
 use axum::response::Html;
 use broker::{Outage, ReplacementRow, State as _};
 use chrono::{DateTime, Utc};
+use control::Topic;
 use decisions::elastic::Loan;
 use fleet::{Scope, UnavailabilityEvent};
 use maud::{Markup, html};
@@ -24,8 +26,10 @@ pub(super) async fn show(
     RegionReader(reader): RegionReader,
 ) -> Result<Html<String>, Problem> {
     let broker = &site.broker;
+    let as_of = AsOf::begin(&site).await?;
     let summary = site.region_summaries.current(&site.region).await?;
-    let now = in_time(broker.clock()).await?;
+    let as_of = as_of.with(&site, summary.as_deref()).await?;
+    let now = as_of.now();
     let outages = in_time(broker.outages(false, ROWS as u32)).await?;
     let replacements = in_time(broker.replacements(&[], ROWS as u32)).await?;
     let loans = in_time(broker.loans()).await?;
@@ -35,7 +39,7 @@ pub(super) async fn show(
     };
     let body = html! {
         h1 { "Failures" }
-        p.facts { span { "Unavailable servers, and how the mover replaced them between two solves." } }
+        p.facts { span { "Unavailable servers, and how the mover replaced them between two solves." } (as_of.show()) }
         (outage_list(&outages, now))
         @if let Some(preview) = &preview { (super::give_way::section(preview, &reader, now)) }
         @if let Some(summary) = &summary { (event_list(summary, now)) }
@@ -47,7 +51,7 @@ pub(super) async fn show(
 
 fn outage_list(outages: &[Outage], now: DateTime<Utc>) -> Markup {
     html! {
-        section #outages {
+        section #outages data-live=(topics(&[Topic::Failures])) {
             h2 { "Lost MSBs" }
             @if outages.is_empty() { (ui::missing("No MSB has been lost.")) } @else {
                 div.scroll { table {
@@ -84,7 +88,7 @@ fn event_list(summary: &RegionSummary, now: DateTime<Utc>) -> Markup {
         *kinds.entry((event.kind.as_str(), event.scope.as_str())).or_default() += 1;
     }
     html! {
-        section #events {
+        section #events data-live=(topics(&[Topic::Region, Topic::Failures])) {
             h2 { "Active events" }
             @if active.is_empty() { (ui::missing("No event is active.")) } @else {
                 p.lead { (number::counted(active.len(), "event")) " with " (number::counted(summary.all.down, "unavailable server"))
@@ -120,7 +124,7 @@ fn event_list(summary: &RegionSummary, now: DateTime<Utc>) -> Markup {
 
 fn replacement_list(rows: &[ReplacementRow], now: DateTime<Utc>) -> Markup {
     html! {
-        section #replacements {
+        section #replacements data-live=(topics(&[Topic::Failures, Topic::Moves])) {
             h2 { "Replacements" }
             p.lead { "A server that fails is replaced by a server of the shared buffer, within a minute if one fits." }
             @if rows.is_empty() { (ui::missing("No server has been replaced.")) } @else {
@@ -156,7 +160,7 @@ fn loan_list(loans: &[Loan]) -> Markup {
         *by_borrower.entry((&loan.borrower, &loan.hardware_type)).or_default() += loan.count;
     }
     html! {
-        section #loans {
+        section #loans data-live=(topics(&[Topic::Failures])) {
             h2 { "Loans" }
             @if by_borrower.is_empty() { (ui::missing("No server is lent.")) } @else {
                 p.lead { "Elastic reservations borrow idle servers of buffers. They are recalled when needed." }

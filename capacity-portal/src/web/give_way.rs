@@ -3,6 +3,7 @@
 
 use super::layout::{Reader, RegionReader};
 use super::link;
+use super::live::topics;
 use super::ui::{self, Mood};
 use crate::api::ops::give_way::{self, Preview};
 use crate::http::auth::Role;
@@ -11,6 +12,7 @@ use axum::extract::{Form, State};
 use axum::response::Redirect;
 use broker::PreemptionCause;
 use chrono::{DateTime, TimeDelta, Utc};
+use control::Topic;
 use decisions::preemption::Preemption;
 use fleet::Rru;
 use maud::{Markup, html};
@@ -36,7 +38,7 @@ pub(super) struct GiveWayForm {
 /// The section.
 pub(super) fn section(preview: &Preview, reader: &Reader, now: DateTime<Utc>) -> Markup {
     html! {
-        section #give-way {
+        section #give-way data-live=(topics(&[Topic::Region, Topic::Failures])) {
             h2 { "Preemption" }
             p.lead { "Embedded buffers cover the loss of one MSB. If two are lost at once, less important reservations can \
                 give way: their servers go to more important reservations that are short." }

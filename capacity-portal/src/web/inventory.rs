@@ -25,7 +25,7 @@ static SERVERS: [Column; 13] = [
     Column::new("reservation", "Reservation", Shown::Link(link::reservation)),
     Column::new("msb", "MSB", Shown::Link(link::msb)),
     Column::new("rack", "Rack", Shown::Link(link::rack)),
-    Column::new("target", "Moves to", Shown::Link(link::reservation)),
+    Column::new("target.reservation", "Moves to", Shown::Link(link::reservation)),
     Column::new("datacenter", "Datacenter", Shown::Text).extra(),
     Column::new("moving", "Moving", Shown::Text).extra(),
     Column::new("loaned_to", "Lent to", Shown::Link(link::reservation)).extra(),

@@ -2,6 +2,7 @@
 
 use super::layout::{NavItem, Page, Reader, RegionReader};
 use super::link;
+use super::live::{AsOf, topics};
 use super::ui::{self, Mood};
 use crate::api::ops::maintenance;
 use crate::http::auth::Role;
@@ -10,6 +11,7 @@ use axum::extract::{Path, Query, State};
 use axum::response::{Html, Redirect};
 use broker::{MaintenancePlanId, MaintenanceState, MaintenanceWindow, State as _};
 use chrono::{DateTime, Days, NaiveTime, TimeDelta, Utc};
+use control::Topic;
 use fleet::Scope;
 use maud::{Markup, html};
 use report::number;
@@ -37,19 +39,23 @@ pub(super) async fn show(
     RegionReader(reader): RegionReader,
     Query(CalendarQuery { all }): Query<CalendarQuery>,
 ) -> Result<Html<String>, Problem> {
-    let now = in_time(site.broker.clock()).await?;
+    let as_of = AsOf::begin(&site).await?;
+    let now = as_of.now();
     let windows = in_time(site.broker.maintenance(all, None, WINDOWS)).await?;
     let body = html! {
         div.head {
             div { h1 { "Maintenance" }
-                p.facts { span { "Maintenance windows that are planned or under way. Containers are drained before work begins, and guarantees stay in force." } } }
+                p.facts { span { "Maintenance windows that are planned or under way. Containers are drained before work begins, and guarantees stay in force." }
+                    (as_of.show()) } }
             @if reader.may(Role::Operator) { div.actions { a.button.main href="/maintenance/plan" { "Plan maintenance" } } }
         }
         nav aria-label="Windows shown" { ul.switch {
             li { a href="/maintenance" aria-current=[(!all).then_some("true")] { "Planned and under way" } }
             li { a href="/maintenance?all=true" aria-current=[all.then_some("true")] { "All" } }
         } }
-        @if windows.is_empty() { (ui::missing("No maintenance is planned.")) } @else { (calendar(&windows, now, &reader)) }
+        div #windows data-live=(topics(&[Topic::Maintenance])) {
+            @if windows.is_empty() { (ui::missing("No maintenance is planned.")) } @else { (calendar(&windows, now, &reader)) }
+        }
     };
     Ok(Page { nav: NavItem::Maintenance, title: "Maintenance", charts: false, body }.show(&reader))
 }

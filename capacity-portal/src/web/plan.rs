@@ -13,7 +13,7 @@ use axum::response::{Html, Redirect};
 use broker::RequestChangeKind;
 use fleet::ReservationName;
 use fleet::explain::HeldBy;
-use fleet::quote::{Grant, HIDDEN, HolderKind, MoveCost, QuotedFlow, QuotedMove, Refusal};
+use fleet::quote::{Grant, HIDDEN, HolderKind, MoveCost, QuotedFlow, Refusal, net_moves};
 use maud::{Markup, html};
 use report::number;
 use serde::Deserialize;
@@ -275,7 +275,7 @@ fn holder(name: Option<&ReservationName>) -> Markup {
 
 /// `all`: the reader may open the page of any server.
 fn moves(plan: &Plan, all: bool) -> Markup {
-    let moves: Vec<&QuotedMove> = plan.changes.iter().flat_map(|of| &of.answer.moves).collect();
+    let moves = net_moves(plan.changes.iter().map(|of| &of.answer));
     html! {
         @if moves.is_empty() { (ui::missing("No server moves.")) } @else {
             div.scroll { table {

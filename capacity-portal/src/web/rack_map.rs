@@ -2,6 +2,7 @@
 
 use super::layout::{NavItem, Page, RegionReader};
 use super::link;
+use super::live::{AsOf, topics};
 use super::ui;
 use crate::http::{Problem, Site, in_time};
 use crate::region_summary::{OwnedHere, RegionSummary, ServerCounts};
@@ -9,7 +10,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Html;
 use broker::Outage;
-use chrono::{DateTime, Utc};
+use control::Topic;
 use fleet::audit::{Certified, Figures, Standing};
 use fleet::{MsbIx, RackIx, Rru};
 use maud::{Markup, html};
@@ -198,14 +199,15 @@ pub(super) async fn show(
 ) -> Result<Html<String>, Problem> {
     let unknown =
         || Problem::new(StatusCode::NOT_FOUND, "unknown_msb", format!("there is no MSB {name:?}"));
+    let as_of = AsOf::begin(&site).await?;
     let summary = site.region_summaries.current(&site.region).await?.ok_or_else(unknown)?;
     let found = summary.region().msbs.binary_search_by(|msb| msb.id.as_ref().cmp(name.as_str()));
     let msb = MsbIx::new(found.map_err(|_| unknown())?);
-    let now = in_time(site.broker.clock()).await?;
+    let as_of = as_of.with(&site, Some(&summary)).await?;
     let outages = in_time(site.broker.outages(true, OUTAGES_MAX)).await?;
     let lost = outages.into_iter().find(|outage| *outage.msb == *name);
     let title = format!("MSB {name}");
-    let body = MsbPage { summary: &summary, ix: msb, lost, now }.body(show);
+    let body = MsbPage { summary: &summary, ix: msb, lost, as_of }.body(show);
     Ok(Page { nav: NavItem::Overview, title: &title, charts: false, body }.show(&reader))
 }
 
@@ -226,7 +228,7 @@ struct MsbPage<'a> {
     ix: MsbIx,
     /// The outage, if the MSB is lost.
     lost: Option<Outage>,
-    now: DateTime<Utc>,
+    as_of: AsOf,
 }
 
 impl MsbPage<'_> {
@@ -258,19 +260,23 @@ impl MsbPage<'_> {
         let datacenter = &region.datacenters[msb.datacenter.ix()].id;
         let holdings = self.holdings();
         let racks = &summary.by_msb[ix.ix()];
+        let follows = topics(&[Topic::Region, Topic::Failures]);
         html! {
             p.kicker { "MSB in datacenter " (datacenter) }
             h1 { (msb.id) }
-            p.facts {
+            p.facts { (self.as_of.show()) }
+            p.facts #uses data-live=(follows) {
                 span { (number::counted(counts.total(), "server")) }
                 span { (number::counted(racks.len(), "rack")) }
                 @for (_, label, count) in counts.by_use() { span { (number::count(count)) " " (label) } }
             }
-            @match &self.lost {
-                Some(outage) => (self.outage(outage, &holdings)),
-                None => (self.loss()),
+            div #standing data-live=(follows) {
+                @match &self.lost {
+                    Some(outage) => (self.outage(outage, &holdings)),
+                    None => (self.loss()),
+                }
             }
-            section #map {
+            section #map data-live=(follows) {
                 h2 { "Racks" }
                 (view.switch(&link::msb(&msb.id)))
                 @if let Some((_, title, of)) = view.single_use() {
@@ -287,7 +293,7 @@ impl MsbPage<'_> {
                     p.note { "Shown: " (number::count(RACKS_MAX)) " of " (number::counted(racks.len(), "rack")) "." }
                 }
             }
-            section #holdings {
+            section #holdings data-live=(follows) {
                 h2 { "Reservations with servers here" }
                 @if holdings.is_empty() { (ui::missing("No reservation owns a server in this MSB.")) }
                 @else { (self.table(&holdings)) }
@@ -302,7 +308,7 @@ impl MsbPage<'_> {
         html! {
             div.notice.bad {
                 strong.verdict { "This MSB is lost" }
-                p { "Since " (ui::when(outage.began_at)) " (" (ui::ago(outage.began_at, self.now)) "), "
+                p { "Since " (ui::when(outage.began_at)) " (" (ui::ago(outage.began_at, self.as_of.now())) "), "
                     (outage.reason.as_str()) ". " (number::counted(self.summary.msbs[self.ix.ix()].down, "server"))
                     " of it are out of service, " (number::count(out)) " of them owned by "
                     (number::counted(holdings.len(), "reservation")) "." }

@@ -458,7 +458,7 @@ impl ReservationPage<'_> {
                 @if self.promises.len() > 1 {
                     (Chart {
                         label: "Promised capacity over time", across: Across::Time, across_label: "When", unit: Unit::Rru,
-                        scale: Scale::FromZero, stepped: true, at, span: None, series: vec![Series::new("Promised", "primal", values)],
+                        scale: Scale::FromZero, stepped: true, at, span: None, zoom: None, series: vec![Series::new("Promised", "primal", values)],
                     }.show())
                 }
                 @if !self.promises.is_empty() {

@@ -256,7 +256,7 @@ fn gap_over_time(history: &[GapPoint]) -> Markup {
             @if moments.is_empty() { (ui::missing("Incumbent and bound are not known yet.")) } @else {
                 (Chart {
                     label: "Proved gap of the solve over time", across: Across::Seconds, across_label: "After", unit: Unit::Percent,
-                    scale: Scale::Log, stepped: true, at: moments.iter().map(|of| of.seconds).collect(), span: None,
+                    scale: Scale::Log, stepped: true, at: moments.iter().map(|of| of.seconds).collect(), span: None, zoom: None,
                     series: vec![
                         Series { label: "Gap", colour: Some("primal"), values: moments.iter().map(|of| gap(of)).collect() },
                         Series { label: "Incumbent", colour: None, values: moments.iter().map(|of| of.primal).collect() },

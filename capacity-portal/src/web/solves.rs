@@ -174,7 +174,7 @@ fn gaps(figures: &[SolveFigures]) -> Markup {
                 Some(last) => {
                     (Chart {
                         label: "Proved gap of each published solve over time", across: Across::Time, across_label: "Published",
-                        unit: Unit::Percent, scale: Scale::FromZero, stepped: false, at, span: None,
+                        unit: Unit::Percent, scale: Scale::FromZero, stepped: false, at, span: None, zoom: None,
                         series: vec![Series::new("Gap", "primal", values)],
                     }.show())
                     p.note { "Latest: " (ui::gap(last)) ". Shown: " (number::counted(count, "solve")) "." }

@@ -57,4 +57,28 @@ async fn history_takes_known_ranges_only() {
     assert_eq!((status.as_u16(), &problem["code"]), (400, &"malformed".into()));
     assert!(problem["detail"].as_str().expect("text").contains("30d"), "{problem}");
     assert_eq!(page(&place, "/history?range=2h", None).await.0, 400);
+    for wrong in
+        ["from=1&until=0", "from=1", "range=1h&from=1&until=2", "from=1&until=9999999999999999"]
+    {
+        assert_eq!(page(&place, &format!("/history?{wrong}"), None).await.0, 400, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn history_shows_a_part_of_the_time() {
+    let place = Place::new().await;
+    place.ready().await;
+    let sample = sampled(&place).await;
+    let at: chrono::DateTime<chrono::Utc> =
+        serde_json::from_value(sample["at"].clone()).expect("a time");
+    let at = at.timestamp();
+    let part = |from: i64, until: i64| format!("/history?from={}&until={}", at + from, at + until);
+    let (status, text) = page(&place, &part(-3_600, 1), None).await;
+    assert_eq!((status.as_u16(), text.matches("class=\"chart\"").count()), (200, 2), "{text}");
+    for link in ["Earlier", "Later", "Zoom in", "Zoom out"] {
+        assert!(text.contains(&format!(">{link}</a>")), "{link}: {text}");
+    }
+    assert!(!text.contains("aria-current=\"true\""), "no range is shown: {text}");
+    let (_, text) = page(&place, &part(-7_200, -3_600), None).await;
+    assert!(text.contains("There is no sample in this time."), "{text}");
 }

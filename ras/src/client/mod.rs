@@ -332,12 +332,12 @@ impl Client {
             }
             Err(_) => Value::String(String::from_utf8_lossy(&body).into_owned()),
         };
+        let at = text(DATE).and_then(|at| DateTime::parse_from_rfc2822(&at).ok());
+        let at = at.map(|at| at.to_utc()).unwrap_or_default();
         if let Some(known) = known.filter(|_| parts.status == StatusCode::NOT_MODIFIED) {
-            return Ok(known);
+            return Ok(Answer { at, ..known });
         }
         if parts.status.is_success() {
-            let at = text(DATE).and_then(|at| DateTime::parse_from_rfc2822(&at).ok());
-            let at = at.map(|at| at.to_utc()).unwrap_or_default();
             let route =
                 format!("{} {}", ask.method, ask.path.split('?').next().unwrap_or_default());
             let answer = Answer { etag: text(ETAG), at, body, route };
@@ -351,7 +351,13 @@ impl Client {
             let after = retry_after(&parts.headers);
             return Err(Failure::Passing { after, error: problem.into() });
         }
-        Err(Failure::Final(problem.into()))
+        let refused = parts.status == StatusCode::UNAUTHORIZED;
+        let error = anyhow::Error::from(problem);
+        Err(Failure::Final(match refused {
+            // A token is for one server, and the saved one may be for another.
+            true => error.context(format!("server {}", self.server.place)),
+            false => error,
+        }))
     }
 }
 

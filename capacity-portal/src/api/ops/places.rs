@@ -6,6 +6,7 @@ use crate::http::list_filter::{Cell, Row};
 use crate::http::{Problem, Site};
 use crate::region_summary::{RegionSummary, ServerCounts, ServerUse};
 use api_types::inventory::{Msb, Msbs, Rack, Racks, RegionServer, RegionServers};
+use api_types::servers::ServerTarget;
 use axum::extract::State;
 use axum::response::Response;
 use control::{CachedRegion, RegionError};
@@ -61,7 +62,7 @@ impl<'a> ServerOf<'a> {
             used_for: ServerUse::of(region, server).as_str().to_owned(),
             reservation: text(self.named(server.current)),
             moving: server.pending.is_some(),
-            target: text(self.target()),
+            target: server.pending.map(|_| ServerTarget { reservation: text(self.target()) }),
             loaned_to: text(self.named(server.loaned_to)),
             in_use: server.in_use,
             available: server.available,
@@ -90,7 +91,7 @@ impl<'a> Row for ServerOf<'a> {
             "use" => Cell::Text(ServerUse::of(region, server).as_str().into()),
             "reservation" => optional(self.named(server.current)),
             "moving" => Cell::Bool(server.pending.is_some()),
-            "target" => optional(self.target()),
+            "target.reservation" => optional(self.target()),
             "loaned_to" => optional(self.named(server.loaned_to)),
             "in_use" => Cell::Bool(server.in_use),
             "available" => Cell::Bool(server.available),

@@ -24,10 +24,10 @@ impl StoredOrder for HistoryFilters {
 
 /// A server, as it is sent.
 fn view(of: ServerDetail) -> Server {
+    let version = of.target.as_ref().map(|target| target.version.0);
+    let origin = of.target.as_ref().and_then(|target| target.origin);
     let target = |of: broker::ServerTarget| ServerTarget {
         reservation: of.reservation.map(|name| name.to_string()),
-        version: of.version.0,
-        origin: of.origin.map(|origin| origin.as_str().to_owned()),
     };
     let window = |of: broker::ServerMaintenance| ServerMaintenance {
         window: of.window.to_string(),
@@ -45,6 +45,8 @@ fn view(of: ServerDetail) -> Server {
         hardware_type: of.hardware_type.to_string(),
         reservation: of.current.map(|name| name.to_string()),
         target: of.target.map(target),
+        target_version: version,
+        target_origin: origin.map(|origin| origin.as_str().to_owned()),
         loaned_to: of.loaned_to.map(|name| name.to_string()),
         in_use: of.in_use,
         power_watts: of.power_watts,

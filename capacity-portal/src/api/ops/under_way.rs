@@ -73,7 +73,6 @@ pub(super) async fn list(
         acting: mover.acting,
         stopped: mover.stopped.map(stop_switch),
         cannot_act: mover.distance.and_then(|of| of.cannot_act()),
-        now,
         under_way,
         stuck: count,
         ended: (ended.into_iter())

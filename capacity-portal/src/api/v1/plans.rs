@@ -21,7 +21,7 @@ use broker::{
 };
 use control::admission::{check_quota, promised_capacity, refusal_codes};
 use control::{AdmissionError, CachedRegion};
-use fleet::quote::{Grant, Quote};
+use fleet::quote::{Grant, Quote, net_moves};
 use fleet::{CapacityRequest, OwnerName, RegionSnapshot, Rru};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -75,7 +75,7 @@ fn view(
         })
         .collect();
     let granted = |of: &PlannedChange| of.granted == Grant::InFull && of.quota.is_none();
-    let in_use = plan.quotes.iter().flat_map(|quote| &quote.moves).filter(|of| of.in_use);
+    let in_use = net_moves(&plan.quotes).into_iter().filter(|of| of.in_use);
     Plan {
         plan: plan.id.to_string(),
         state: stored.state.as_str().to_owned(),

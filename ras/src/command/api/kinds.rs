@@ -284,24 +284,24 @@ pub(super) fn certificate(of: ReservationCertificate) -> String {
     )
 }
 
-/// The effect of a loss: the reservations that would be short, or how many keep their guarantee.
+/// The effect of a loss: the reservations that would have less than is guaranteed, and how many others would be short.
 pub(super) fn drill(of: Drill) -> String {
     let Drill { msb, servers_lost, servers_lost_in_use, reservations, .. } = of;
-    let first = format!(
+    let mut text = format!(
         "if {msb} were lost now, {servers_lost} servers would be, {servers_lost_in_use} of them in use"
     );
     let all = reservations.len();
     let uncovered = reservations.iter().filter(|of| of.kept && of.missing_rru > 0.0).count();
     let short: Vec<Kept> = reservations.into_iter().filter(|of| !of.kept).collect();
-    if short.is_empty() {
-        let kept = format!("{first}; each of {all} reservations would keep what is guaranteed");
-        return match uncovered {
-            0 => kept,
-            _ => format!(
-                "{kept}; {uncovered} without an embedded buffer would have less than promised"
-            ),
-        };
+    text += &match short.len() {
+        0 => format!("; each of {all} reservations would keep what is guaranteed"),
+        short => format!("; {short} of {all} reservations would have less than is guaranteed"),
+    };
+    if uncovered > 0 {
+        text += &format!("; {uncovered} without an embedded buffer would have less than promised");
     }
-    let table = rows::table(Kept::COLUMNS, &short);
-    format!("{first}; {} of {all} would be short:\n\n{table}", short.len())
+    if !short.is_empty() {
+        text += &format!(":\n\n{}", rows::table(Kept::COLUMNS, &short));
+    }
+    text
 }

@@ -3,6 +3,7 @@
 use super::rows::Row;
 use api_types::emergencies::{Emergencies, Emergency};
 use api_types::failures::{Borrowed, Loans, LostMsb, Outages, Replacement, Replacements};
+use api_types::inventory::{RegionServer, RegionServers};
 use api_types::maintenance::{MaintenanceWindow, MaintenanceWindows};
 use api_types::moves::{Move, MovesPage, StuckThing, StuckThings};
 use api_types::quotas::{Quota, Quotas};
@@ -51,6 +52,7 @@ macro_rules! listings {
 listings! {
     Reservations, reservations: Reservation, ["v1", "reservations"], TOKENS, |of| &of.next_page_token;
     Requests, requests: Request, ["v1", "requests"], TOKENS, |of| &of.next_page_token;
+    RegionServers, servers: RegionServer, ["ops", "v1", "servers"], TOKENS, |of| &of.next_page_token;
     ServersPage, servers: ServerOfReservation, [], ("after", "next"), |of| &of.next;
     SolvesPage, solves: Solve, ["ops", "v1", "solves"], TOKENS, |of| &of.next_page_token;
     MovesPage, moves: Move, ["ops", "v1", "moves"], TOKENS, |of| &of.next_page_token;

@@ -10,6 +10,7 @@ use crate::exit::Verdict;
 use crate::layout::Table;
 use anyhow::{Context as _, Result};
 use api_types::moves::{MoveUnderWay, MoverView, MovesUnderWay, StopAsked, StuckThing};
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 pub(in crate::command) fn run(options: &Moves, context: &Context) -> Result<Verdict> {
@@ -49,21 +50,22 @@ fn list(options: &Moves, context: &Context) -> Result<Verdict> {
     let path = query("/ops/v1/moves/under-way", &[("stuck", options.stuck.to_string())]);
     let server = Server::of(&options.server)?;
     let look = async |client: &Client| {
-        let mut shown: MovesUnderWay = client.get_all(&path, "moves").await?.read()?;
+        let answer = client.get_all(&path, "moves").await?;
+        let mut shown: MovesUnderWay = answer.read()?;
         shown.moves.truncate(options.limit);
-        Ok(shown)
+        Ok((shown, answer.at))
     };
     if options.watching.watch {
         watch(server, context, async |client| {
-            let shown = look(client).await?;
+            let (shown, now) = look(client).await?;
             let lines = Line::all(&head(&shown)).into_iter().chain(shown.moves.iter().map(line));
             let documents = vec![serde_json::to_value(&shown).context("writing the answer")?];
-            Ok(Moment { text: text(&shown, options.stuck), lines: lines.collect(), documents })
+            Ok(Moment { text: text(&shown, now, options.stuck), lines: lines.collect(), documents })
         })?;
         return Ok(Verdict::Fine);
     }
-    let shown = with_server(server, look)?;
-    context.answer(|| text(&shown, options.stuck), &shown)?;
+    let (shown, now) = with_server(server, look)?;
+    context.answer(|| text(&shown, now, options.stuck), &shown)?;
     // With --stuck, the exit code reports stuck objects, too.
     let calm = shown.stuck == 0 && shown.also_stuck.is_empty();
     Ok(Verdict::fine_if(!options.stuck || calm))
@@ -99,7 +101,7 @@ fn head(shown: &MovesUnderWay) -> String {
     text
 }
 
-fn text(shown: &MovesUnderWay, stuck: bool) -> String {
+fn text(shown: &MovesUnderWay, now: DateTime<Utc>, stuck: bool) -> String {
     let mut text = head(shown);
     if shown.moves.is_empty() {
         return text;
@@ -108,7 +110,7 @@ fn text(shown: &MovesUnderWay, stuck: bool) -> String {
     let mut table = Table::new(&header, 6..header.len());
     for of in &shown.moves {
         let name = |name: &Option<String>| name.as_deref().unwrap_or("-").to_owned();
-        let age = (shown.now - of.state_at).num_seconds().max(0);
+        let age = (now - of.state_at).num_seconds().max(0);
         table.add_row([
             of.server.clone(),
             name(&of.from),

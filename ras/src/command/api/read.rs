@@ -13,9 +13,10 @@ use crate::context::Context;
 use crate::exit::Verdict;
 use crate::mistake::Hinted;
 use crate::terminal::print;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use api_types::emergencies::Emergencies;
 use api_types::failures::{Loans, Outages, Replacements};
+use api_types::inventory::RegionServers;
 use api_types::maintenance::MaintenanceWindows;
 use api_types::moves::{MovesPage, StuckThings};
 use api_types::quotas::Quotas;
@@ -68,6 +69,7 @@ pub(super) fn rows_of(
     let listed = match kind {
         Kind::Reservations => listed::<Reservations>,
         Kind::Requests => listed::<Requests>,
+        Kind::Servers if filter.reservation.is_none() => listed::<RegionServers>,
         Kind::Servers => listed::<ServersPage>,
         Kind::Solves => listed::<SolvesPage>,
         Kind::Moves => listed::<MovesPage>,
@@ -165,10 +167,6 @@ fn asked(place: &[&str], filter: &Filter) -> Result<(String, Vec<(String, String
     ask("state", &filter.state);
     let place = match (place, &filter.reservation) {
         ([], Some(reservation)) => path(&["v1", "reservations", reservation, "servers"]),
-        ([], None) => bail!(Hinted::new(
-            "`ras list servers` shows those of one reservation",
-            "give --reservation NAME; `ras list reservations` shows the names"
-        )),
         (place, reservation) => {
             ask("reservation", reservation);
             path(place)

@@ -7,13 +7,14 @@ use anyhow::{Context as _, Result};
 use api_types::drills::Kept;
 use api_types::emergencies::Emergency;
 use api_types::failures::{Borrowed, LostMsb, Replacement};
+use api_types::inventory::RegionServer;
 use api_types::maintenance::MaintenanceWindow;
 use api_types::moves::{Move, StuckThing};
 use api_types::quotas::{Quota, QuotaLimit};
 use api_types::region::RruProfile;
 use api_types::requests::{Operation, Request};
 use api_types::reservations::{MsbLeft, Reservation, ServerOfReservation};
-use api_types::servers::{EventView, Server, TrailEntry};
+use api_types::servers::{EventView, Server, ServerTarget, TrailEntry};
 use api_types::solves::Solve;
 use api_types::tokens::TokenOf;
 use chrono::{DateTime, Utc};
@@ -270,14 +271,33 @@ impl Row for Server {
         ("rack", |of| text(&of.rack)),
         ("type", |of| text(&of.hardware_type)),
         ("reservation", |of| name(&of.reservation)),
-        ("target", |of| match &of.target {
-            None => Cell::Empty,
-            Some(target) => text(target.reservation.as_deref().unwrap_or("free")),
-        }),
+        ("target", |of| target(&of.target)),
         ("lent to", |of| name(&of.loaned_to)),
         ("in use", |of| yes(of.in_use)),
         ("available", |of| yes(of.available)),
         ("watts", |of| of.power_watts.map_or(Cell::Empty, |of| Cell::Number(of.to_string(), of))),
+    ];
+}
+
+/// The next owner of a server.
+fn target(of: &Option<ServerTarget>) -> Cell {
+    match of {
+        None => Cell::Empty,
+        Some(target) => text(target.reservation.as_deref().unwrap_or("free")),
+    }
+}
+
+impl Row for RegionServer {
+    const COLUMNS: &'static [Column<RegionServer>] = &[
+        ("server", |of| text(&of.server)),
+        ("use", |of| text(&of.used_for)),
+        ("datacenter", |of| text(&of.datacenter)),
+        ("MSB", |of| text(&of.msb)),
+        ("rack", |of| text(&of.rack)),
+        ("type", |of| text(&of.hardware_type)),
+        ("reservation", |of| name(&of.reservation)),
+        ("target", |of| target(&of.target)),
+        ("lent to", |of| name(&of.loaned_to)),
     ];
 }
 

@@ -15,9 +15,6 @@ use tokio::time::sleep;
 /// How long `--watch` waits before it asks again.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Member of an answer with the instant at which it was given: not a change.
-const NOW: &str = "now";
-
 /// A line, and what makes it another one: its text may be padded in another way.
 pub(super) struct Line {
     pub(super) key: String,
@@ -92,9 +89,11 @@ impl Shown {
                 return drawn;
             }
             Output::Text | Output::Wide | Output::Csv => lines,
-            Output::Json => documents.iter().map(|of| Line::new(key(of), of.to_string())).collect(),
+            Output::Json => {
+                documents.iter().map(|of| Line::new(of.to_string(), of.to_string())).collect()
+            }
             Output::Yaml => (documents.iter())
-                .map(|of| Ok(Line::new(key(of), format!("---\n{}", yaml(of)?.trim_end()))))
+                .map(|of| Ok(Line::new(of.to_string(), format!("---\n{}", yaml(of)?.trim_end()))))
                 .collect::<Result<_>>()?,
         };
         let fresh = lines.iter().filter(|line| !self.keys.contains(&line.key));
@@ -103,13 +102,4 @@ impl Shown {
         self.keys = lines.into_iter().map(|line| line.key).collect();
         Ok(read)
     }
-}
-
-/// The document without the instant of the answer.
-fn key(of: &Value) -> String {
-    let mut of = of.clone();
-    if let Some(members) = of.as_object_mut() {
-        members.remove(NOW);
-    }
-    of.to_string()
 }
