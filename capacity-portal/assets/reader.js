@@ -97,10 +97,10 @@
   // The chosen order of each table, by its titles: it outlasts the replacement of a part of the page.
   const orders = new Map();
   const tables = (root) => {
-    for (const table of root.querySelectorAll(".scroll > table:not(.cards):not(.calendar)")) {
+    for (const table of root.querySelectorAll(".scroll > table:not(.cards)")) {
       const heads = [...(table.tHead?.rows[0]?.cells || [])];
       const body = table.tBodies[0];
-      if (table.tHead?.rows.length !== 1 || !body || table.closest(".heat")) continue;
+      if (table.tHead?.rows.length !== 1 || !body || table.closest(".heat, .calendar")) continue;
       const rows = [...body.rows];
       if (rows.some((row) => row.cells.length !== heads.length || [...row.cells].some((cell) => cell.colSpan > 1))) continue;
       table.classList.add("cards");

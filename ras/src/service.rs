@@ -48,7 +48,7 @@ pub use planner::SolvingPlanner;
 pub use portal::portal_settings;
 pub use rehearsal::MoverRehearsal;
 pub use settings::ServiceSettings;
-pub use stop::Stop;
+pub use stop::{Stop, input_ended};
 pub use worker::{Worker, beside};
 
 /// Requests solves until dropped.

@@ -58,7 +58,7 @@ fn outage_list(outages: &[Outage], now: DateTime<Utc>) -> Markup {
                     caption.quiet { "MSBs that are or were lost, newest first" }
                     thead { tr { th scope="col" { "MSB" } th scope="col" { "State" } th scope="col" { "Reason" }
                         th scope="col" { "Began" } th scope="col" { "Ended" } th.n scope="col" { "Servers" }
-                        th.n scope="col" { "Lent servers" } } }
+                        th.n scope="col" { "Lent when lost" } } }
                     tbody { @for of in outages { tr {
                         th scope="row" { a href=(link::msb(&of.msb)) { (of.msb) } }
                         td { @if of.ended_at.is_none() { (ui::state(Mood::Bad, "lost")) } @else { (ui::state(Mood::Good, "back")) } }

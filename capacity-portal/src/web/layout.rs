@@ -1,11 +1,11 @@
 //! The layout of every page: document head, navigation, account, and error pages.
 
 use super::asset::{self, Asset};
-use super::link;
 use super::ui;
+use super::{link, sign_in};
 use crate::http::auth::{Caller, Role};
 use crate::http::{Problem, Site};
-use axum::body::Body;
+use axum::body::{Body, to_bytes};
 use axum::extract::{FromRequestParts, Request};
 use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::http::request::Parts;
@@ -14,6 +14,9 @@ use axum::middleware::Next;
 use axum::response::{Html, Response};
 use maud::{DOCTYPE, Markup, html};
 use std::sync::Arc;
+
+/// The content type of forms.
+const FORM: &[u8] = b"application/x-www-form-urlencoded";
 
 /// An entry of the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -273,10 +276,17 @@ fn logo() -> Markup {
     }
 }
 
-/// Middleware that renders every error as a page, and redirects to the sign-in page where a token is missing.
+/// Middleware that renders every error as a page. Where a token is missing it leads to the sign-in page, which keeps the
+/// form that was sent.
 pub(super) async fn error_pages(request: Request, next: Next) -> Response {
-    let (method, uri) = (request.method().clone(), request.uri().clone());
-    let mut response = next.run(request).await;
+    let (parts, body) = request.into_parts();
+    let (method, uri) = (parts.method.clone(), parts.uri.clone());
+    // It is in memory already, and limited.
+    let body = to_bytes(body, usize::MAX).await.unwrap_or_default();
+    let form =
+        parts.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(FORM));
+    let sent = (form && method == Method::POST).then(|| body.clone());
+    let mut response = next.run(Request::from_parts(parts, body.into())).await;
     let own = response.extensions_mut().remove::<Problem>();
     let status = response.status();
     let is_error = status.is_client_error() || status.is_server_error();
@@ -295,8 +305,13 @@ pub(super) async fn error_pages(request: Request, next: Next) -> Response {
                 response.headers_mut().insert(LOCATION, to);
             }
         } else {
+            let signed_out = problem.status() == StatusCode::UNAUTHORIZED;
+            let page = match sent.as_deref().map(str::from_utf8) {
+                Some(Ok(sent)) if signed_out => sign_in::keeping(asked, sent).0,
+                _ => without_zeros(&error(&problem)),
+            };
             *response.status_mut() = problem.status();
-            *response.body_mut() = Body::from(without_zeros(&error(&problem)));
+            *response.body_mut() = Body::from(page);
             let html = HeaderValue::from_static("text/html; charset=utf-8");
             response.headers_mut().insert(CONTENT_TYPE, html);
         }

@@ -303,7 +303,9 @@ impl MsbPage<'_> {
 
     /// What the loss has taken.
     fn outage(&self, outage: &Outage, holdings: &[Holding]) -> Markup {
-        let short = holdings.iter().filter(|of| of.figures.standing() == Standing::Short).count();
+        // Shared buffers have no promise that an owner relies on.
+        let promised = holdings.iter().filter(|of| of.certified.is_some());
+        let short = promised.filter(|of| of.figures.standing() == Standing::Short).count();
         let out: usize = holdings.iter().map(|of| of.here.out).sum();
         html! {
             div.notice.bad {

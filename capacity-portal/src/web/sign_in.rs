@@ -1,11 +1,14 @@
 //! Sign-in with a token, and sign-out.
 
 use super::layout::{NavItem, Page};
+use crate::http::auth::cache::csrf;
 use crate::http::auth::caller::{Caller, address, same_origin, session_cookie, session_secret};
 use crate::http::{Problem, Site};
+use axum::body::Body;
 use axum::extract::rejection::{FormRejection, QueryRejection};
-use axum::extract::{Form, Query, State};
-use axum::http::{Extensions, HeaderMap, StatusCode};
+use axum::extract::{Form, FromRequest, Query, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{Extensions, HeaderMap, Request, StatusCode};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum_extra::extract::CookieJar;
 use axum_extra::extract::cookie::Cookie;
@@ -26,6 +29,9 @@ pub(super) struct SignInForm {
     token: String,
     #[serde(default)]
     next: String,
+    /// The form that was sent to `next` without a session, as it was sent; empty: none.
+    #[serde(default)]
+    kept: String,
 }
 
 /// The path if it is on this server, else the overview: a link must not redirect to another site.
@@ -36,7 +42,12 @@ fn local(next: &str) -> &str {
     if is_local { next } else { "/" }
 }
 
-fn markup(next: &str, wrong: Option<&str>) -> Html<String> {
+/// The sign-in page in place of the answer to a form, which is kept.
+pub(super) fn keeping(path: &str, form: &str) -> Html<String> {
+    markup(path, form, Some("You are signed out. What you typed is kept: sign in, then send it."))
+}
+
+fn markup(next: &str, kept: &str, wrong: Option<&str>) -> Html<String> {
     let body = html! {
         div.box.narrow {
             h1 { "Sign in" }
@@ -45,6 +56,7 @@ fn markup(next: &str, wrong: Option<&str>) -> Html<String> {
             }
             form.fields method="post" action="/sign-in" {
                 input type="hidden" name="next" value=(local(next));
+                @if !kept.is_empty() { input type="hidden" name="kept" value=(kept); }
                 div.field { label for="token" { "Token" }
                     input #token type="password" name="token" autocomplete="current-password"
                         required autofocus aria-describedby=(if wrong.is_some() { "wrong token-hint" } else { "token-hint" });
@@ -56,10 +68,36 @@ fn markup(next: &str, wrong: Option<&str>) -> Html<String> {
     Page { nav: NavItem::Elsewhere, title: "Sign in", charts: false, body }.show_signed_out()
 }
 
+/// The page that sends a kept form, once its reader agrees.
+async fn send_again(path: &str, kept: String, csrf: &str) -> Result<Html<String>, Problem> {
+    let refused = |error: FormRejection| Problem::bad_request("malformed", error.body_text());
+    let form = Request::post("/").header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+    let form = form.body(Body::from(kept)).expect("a request");
+    let Form(fields): Form<Vec<(String, String)>> =
+        Form::from_request(form, &()).await.map_err(refused)?;
+    // That of the session that is over.
+    let fields = fields.iter().filter(|(name, _)| name != "csrf");
+    let body = html! {
+        div.box.narrow {
+            h1 { "Signed in" }
+            p { "Nothing was sent yet. This is what you typed:" }
+            form.fields method="post" action=(local(path)) {
+                input type="hidden" name="csrf" value=(csrf);
+                dl.differences { @for (name, value) in fields {
+                    input type="hidden" name=(name) value=(value);
+                    @if !value.is_empty() { div { dt { (name.replace(['_', '.'], " ")) } dd { (value) } } }
+                } }
+                div.actions { button.main type="submit" { "Send" } a.button href="/" { "Discard" } }
+            }
+        }
+    };
+    Ok(Page { nav: NavItem::Elsewhere, title: "Signed in", charts: false, body }.show_signed_out())
+}
+
 /// Handler of `GET /sign-in`.
 pub(super) async fn page(next: Result<Query<Next>, QueryRejection>) -> Html<String> {
     let Query(Next { next }) = next.unwrap_or_default();
-    markup(&next, None)
+    markup(&next, "", None)
 }
 
 /// Handler of `POST /sign-in`: starts a session and sets its cookie.
@@ -71,17 +109,21 @@ pub(super) async fn sign_in(
 ) -> Result<Response, Problem> {
     same_origin(&headers)?;
     let refused = |error: FormRejection| Problem::bad_request("malformed", error.body_text());
-    let Form(SignInForm { token, next }) = form.map_err(refused)?;
+    let Form(SignInForm { token, next, kept }) = form.map_err(refused)?;
     match site.tokens.token(token.trim(), address(&extensions)).await {
         Ok(token) => {
             let session = site.tokens.sign_in(&token).await?;
             let cookie = session_cookie(session.expose(), site.tokens.is_secure());
             let jar = CookieJar::default().add(cookie);
+            if !kept.is_empty() {
+                let page = send_again(&next, kept, &csrf(session.expose())).await?;
+                return Ok((jar, page).into_response());
+            }
             Ok((jar, Redirect::to(local(&next))).into_response())
         }
         Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => {
             let wrong = "Invalid or expired token.";
-            Ok((StatusCode::UNAUTHORIZED, markup(&next, Some(wrong))).into_response())
+            Ok((StatusCode::UNAUTHORIZED, markup(&next, &kept, Some(wrong))).into_response())
         }
         Err(problem) => Err(problem),
     }

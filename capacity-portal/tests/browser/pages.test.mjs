@@ -23,16 +23,16 @@ after(async () => {
 });
 
 /** A new browser context with a page, and its errors. */
-async function fresh(options = {}) {
+async function fresh(options = {}, of = region) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
-  const watch = new Watch(context, region.base);
+  const watch = new Watch(context, of.base);
   const page = await context.newPage();
   return { context, watch, page };
 }
 
-async function signIn(hands, page) {
-  await page.goto(region.base);
-  await hands.fill("Token", region.token);
+async function signIn(hands, page, of = region) {
+  await page.goto(of.base);
+  await hands.fill("Token", of.token);
   await hands.press("button", "Sign in");
   await page.getByRole("heading", { level: 1 }).waitFor();
   assert.equal(new URL(page.url()).pathname, "/");
@@ -330,6 +330,128 @@ describe("pages that follow the region", () => {
     await hide(page, false);
     await following.shows("#mover", "Moves are stopped");
     await call("POST", "/ops/v1/moves/resume");
+  });
+});
+
+describe("pages of failures and maintenance", () => {
+  let context, watch, page, call;
+
+  before(async () => {
+    ({ context, watch, page } = await fresh());
+    page.setDefaultTimeout(60_000);
+    await signIn(new Mouse(page), page);
+    call = api(region);
+  });
+
+  after(async () => {
+    await context?.close();
+    assert.deepEqual(watch?.take(), []);
+  });
+
+  const lost = (more) => ({ event: "e-msb", scope: "msb", scope_id: "m05", kind: "correlated_failure",
+    started_at: new Date(Date.now() - 60_000).toISOString(), ...more });
+
+  test("show the loss of an MSB, and its end, without a reload", async () => {
+    const other = await context.newPage();
+    await page.goto(`${region.base}/failures`);
+    await other.goto(`${region.base}/msbs/m05`);
+    const [failures, msb] = [await Following.of(page), await Following.of(other)];
+    await call("POST", "/ops/v1/events", lost());
+    await failures.shows("#outages", /m05\s*lost/);
+    await msb.shows("#standing", "This MSB is lost");
+    assert.deepEqual([...(await lookAtAll(page)), ...(await lookAtAll(other))], []);
+    await call("POST", "/ops/v1/events", lost({ ended_at: new Date().toISOString() }));
+    await failures.shows("#outages", /m05\s*back/);
+    await other.locator("#standing").filter({ hasNotText: "This MSB is lost" }).waitFor();
+    await other.close();
+  });
+
+  test("show maintenance that is planned elsewhere, without a reload", async () => {
+    await page.goto(`${region.base}/maintenance`);
+    const following = await Following.of(page);
+    const { servers } = await call("GET", "/ops/v1/servers?limit=1&filter=reservation=%22shared-buffer/C5-S1%22");
+    await call("POST", "/ops/v1/maintenance", { scope: "server", scope_id: servers[0].server, why: "seen at once",
+      starts_at: new Date(Date.now() + 3_600_000).toISOString(), length_seconds: 3_600 });
+    await following.shows("#windows", "seen at once");
+  });
+});
+
+describe("the history", () => {
+  test("zooms by dragging over a chart and by links, and is accessible", async () => {
+    const { context, watch, page } = await fresh();
+    page.setDefaultTimeout(60_000);
+    await signIn(new Mouse(page), page);
+    await until(page, "sampled", async () => {
+      if (path(page) !== "/history") await page.goto(`${region.base}/history?range=1h`);
+      return (await page.locator(".chart canvas").count()) >= 2;
+    });
+    assert.deepEqual(await lookAtAll(page), []);
+    await page.setViewportSize({ width: 1440, height: 900 });
+    const plot = await page.locator(".chart .u-over").first().boundingBox();
+    const at = (part) => [plot.x + plot.width * part, plot.y + plot.height / 2];
+    await page.mouse.move(...at(0.5));
+    await page.mouse.down();
+    await page.mouse.move(...at(0.75), { steps: 5 });
+    await page.mouse.up();
+    await page.waitForURL(/\/history\?from=\d+&until=\d+$/);
+    const shown = () => {
+      const query = new URL(page.url()).searchParams;
+      return Number(query.get("until")) - Number(query.get("from"));
+    };
+    const quarter = shown();
+    assert.ok(Math.abs(quarter - 900) < 60, `${quarter} s of an hour`);
+    assert.deepEqual(await lookAtAll(page), []);
+    await page.getByRole("link", { name: "Zoom out" }).click();
+    await page.waitForFunction((before) => {
+      const query = new URLSearchParams(location.search);
+      return query.get("until") - query.get("from") === 2 * before;
+    }, quarter);
+    await context.close();
+    assert.deepEqual(watch.take(), []);
+  });
+});
+
+describe("a running solve", () => {
+  let slow, context, watch, page;
+
+  before(async () => {
+    // It ends by its deadline or by a button, not by itself.
+    slow = await Region.start(process.env.RAS, `
+      [service]
+      deadline = "5m"
+      [solver]
+      gap_limit = 0.0
+      stall_rounds = 1000000
+    `);
+    ({ context, watch, page } = await fresh({}, slow));
+    page.setDefaultTimeout(60_000);
+    await signIn(new Mouse(page), page, slow);
+  });
+
+  after(async () => {
+    await context?.close();
+    assert.deepEqual(watch?.take(), []);
+    if (slow) assert.deepEqual(await slow.stop(), []);
+  });
+
+  test("shows its progress, and ends when it is cancelled", async () => {
+    const mouse = new Mouse(page);
+    // The first solve goes on, so this one waits for it.
+    await page.goto(`${slow.base}/solves`);
+    await mouse.press("button", "Solve now");
+    await page.waitForURL(/\/solves\/./);
+    const following = await Following.of(page);
+    await following.shows("#facts", "waits for a worker");
+    const { solves } = await api(slow)("GET", "/ops/v1/solves");
+    await api(slow)("POST", `/ops/v1/solves/${solves.find((of) => of.state === "running").solve}/cancel`);
+    await following.shows("#facts", "running");
+    await following.shows("#outcome", /phase 1 of 2/);
+    await following.shows("#outcome", /Proved gap\s*[\d.]+\s*%/);
+    assert.deepEqual(await lookAtAll(page), []);
+    await mouse.press("button", "Cancel solve");
+    await page.locator("#facts").filter({ hasText: "cancelled" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Cancel solve" }).count(), 0);
+    assert.deepEqual(await lookAtAll(page), []);
   });
 });
 

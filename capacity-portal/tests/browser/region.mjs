@@ -8,8 +8,8 @@ import { createInterface } from "node:readline";
 
 /** A region that is served until `stop`. */
 export class Region {
-  /** Starts the program; the server answers when this returns. */
-  static async start(ras) {
+  /** Starts the program; the server answers when this returns. `settings`: further lines of its file of settings. */
+  static async start(ras, settings = "") {
     // Paths of sockets are limited in length; Postgres runs as another user if this is root.
     const folder = mkdtempSync(join(tmpdir(), "ras-pages-"));
     chmodSync(folder, 0o711);
@@ -27,6 +27,7 @@ export class Region {
       name = "browser"
       roles = ["admin"]
       token_file = "${join(folder, "token")}"
+      ${settings}
     `);
     region.process = spawn(ras, ["up", snapshot, "--data", join(folder, "store"), "--config", join(folder, "ras.toml"),
       "--listen", "127.0.0.1:0", "--agent", "simulated", "--output", "json"], { stdio: ["ignore", "pipe", "pipe"] });

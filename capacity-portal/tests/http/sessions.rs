@@ -185,3 +185,38 @@ async fn session_cookie_is_secure_behind_tls() {
     let plain = cookie.replace("__Host-", "");
     assert_eq!(send(&place, Method::GET, "/v1/whoami", &plain, &[]).await.status(), 401);
 }
+
+#[tokio::test]
+async fn form_sent_signed_out_is_kept_until_signed_in() {
+    let place = Place::closed().await;
+    let form = "reservation=web&why=a+%3Clong%3E+reason&csrf=old";
+    let sent = browser().post(format!("{}/emergencies", place.base)).body(form);
+    let sent = sent.header("content-type", "application/x-www-form-urlencoded");
+    let sent = sent.send().await.expect("an answer");
+    assert_eq!(sent.status(), 401);
+    let page = sent.text().await.expect("text");
+    assert!(
+        page.contains("What you typed is kept") && page.contains("type=\"password\""),
+        "{page}"
+    );
+    let hidden = "name=\"kept\" value=\"reservation=web&amp;why=a+%3Clong%3E+reason&amp;csrf=old\"";
+    assert!(
+        page.contains(hidden) && page.contains("name=\"next\" value=\"/emergencies\""),
+        "{page}"
+    );
+
+    // A wrong token keeps it, too.
+    let kept = "kept=reservation%3Dweb%26why%3Da%2B%253Clong%253E%2Breason%26csrf%3Dold&next=%2Femergencies";
+    let wrong = sign_in(&place, format!("token=nothing&{kept}")).await;
+    assert!(wrong.text().await.expect("text").contains(hidden));
+
+    // Signed in, it is shown, and sent by its reader only.
+    let response = sign_in(&place, format!("token={ROOT}&{kept}")).await;
+    assert_eq!(response.status(), 200);
+    let cookie = header(&response, "set-cookie").split(';').next().expect("a cookie").to_owned();
+    let page = response.text().await.expect("text");
+    assert!(page.contains("action=\"/emergencies\""), "{page}");
+    assert!(page.contains("name=\"why\" value=\"a &lt;long&gt; reason\""), "{page}");
+    let own = csrf(&place, &cookie).await;
+    assert!(page.contains(&own) && !page.contains("value=\"old\""), "{page}");
+}

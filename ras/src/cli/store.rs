@@ -66,6 +66,9 @@ pub struct Up {
     /// Address to serve HTTP on, or `none`
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878", value_parser = listen)]
     pub listen: Listen,
+    /// End when standard input does: for a program that starts this one, and may be killed
+    #[arg(long, hide = true)]
+    pub until_input_ends: bool,
     /// The schedule of solves.
     #[command(flatten)]
     pub schedule: ScheduleOptions,

@@ -112,7 +112,9 @@ impl Up {
         command.arg("up").arg(&region).arg("--data").arg(&data);
         command.args(["--listen", "127.0.0.1:0", "--schedule", "never", "--agent", "simulated"]);
         command.args(["--deadline", SOLVE, "--output", "json", "--log", "error"]);
-        command.env_remove("DATABASE_URL").stdin(Stdio::null()).stdout(out).kill_on_drop(true);
+        // It ends with this process, even if that is killed.
+        command.arg("--until-input-ends").stdin(Stdio::piped());
+        command.env_remove("DATABASE_URL").stdout(out).kill_on_drop(true);
         let child = command.spawn().context("starting the demo's server")?;
         Ok(Up { child, data, said })
     }

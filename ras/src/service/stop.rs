@@ -6,6 +6,17 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// Listens for Ctrl-C, SIGTERM and SIGHUP from its creation on.
 pub struct Stop([Signal; 3]);
 
+/// Returns once standard input has ended.
+pub async fn input_ended() {
+    let (ends, ended) = tokio::sync::oneshot::channel::<()>();
+    // Not a task: reading cannot be interrupted, and the runtime would wait for it.
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        drop(ends);
+    });
+    let _ = ended.await;
+}
+
 impl Stop {
     /// Starts listening.
     ///

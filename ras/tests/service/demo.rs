@@ -78,3 +78,22 @@ fn live_demo_plays_on_the_real_service_and_leaves_nothing() {
     let left: Vec<_> = fs::read_dir(place.path("")).expect("a folder").collect();
     assert!(left.is_empty(), "{left:?}");
 }
+
+#[test]
+fn killed_demo_leaves_no_server() {
+    let place = Place::new();
+    let mut command = place.command("demo --live --pace 1m --output json");
+    let mut child =
+        command.env("TMPDIR", place.path("")).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut line = String::new();
+    let mut out = BufReader::new(child.stdout.take().expect("piped"));
+    out.read_line(&mut line).expect("text");
+    let event: Value = serde_json::from_str(&line).expect("a document");
+    let page = event["page"].as_str().expect("a page").replace("http://", "");
+    let address = page.split('/').next().expect("an address").to_owned();
+    assert!(TcpStream::connect(&address).is_ok(), "{event}");
+    child.kill().expect("killed");
+    child.wait().expect("it ended");
+    let gone = || TcpStream::connect(&address).is_err();
+    until_true("the server ends", Instant::now() + PATIENCE, gone);
+}

@@ -8,7 +8,7 @@ use crate::exit::Verdict;
 use crate::results::read_snapshot;
 use crate::service::{
     Archive, MoverRehearsal, MoverService, ServiceSettings, SolvingPlanner, Stop, Worker, beside,
-    keep_schedule, portal_settings,
+    input_ended, keep_schedule, portal_settings,
 };
 use crate::settings;
 use crate::store::{self, Need, Places, Store, actor};
@@ -86,6 +86,7 @@ async fn serve(
     let until = async {
         tokio::select! {
             () = stop.asked() => Ok(()),
+            () = input_ended(), if options.until_input_ends => Ok(()),
             error = store.ended() => Err(error),
             ended = http => ended,
             () = keep_schedule(&working, settings) => Ok(()),
