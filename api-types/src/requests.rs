@@ -104,7 +104,7 @@ pub struct Accepted {
     pub notice: Option<String>,
 }
 
-/// A request that is valid and was not submitted.
+/// A request that is valid and was not stored: only its validity was asked for, or it would change nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ValidRequest {
@@ -112,6 +112,8 @@ pub struct ValidRequest {
     pub valid: bool,
     /// The reservation.
     pub reservation: String,
+    /// Whether the reservation is as requested already.
+    pub unchanged: bool,
     /// If it starts later: that no capacity is reserved until then; else null.
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]

@@ -122,6 +122,16 @@ pub struct Quote {
 impl Quote {
     /// Hides the names of the other reservations, and of their owners, that a reader may not see.
     pub fn hide(&mut self, sees: impl Fn(&ReservationName) -> bool) {
+        // A contract or a limit of moves is of a reservation that servers leave.
+        let left = self.moves.iter().filter_map(|of| of.from.as_ref());
+        let limit = self.arrival.as_mut().and_then(|arrival| arrival.limit.as_mut());
+        if let Some(limit) = limit {
+            let of = |name: &&ReservationName| limit.ends_with(&format!(" of {name}"));
+            if let Some(name) = left.filter(|name| !sees(name)).find(of) {
+                limit.truncate(limit.len() - name.len());
+                limit.push_str("another reservation");
+            }
+        }
         let hide = |name: &mut Option<ReservationName>| {
             if name.as_ref().is_some_and(|name| !sees(name)) {
                 *name = Some(HIDDEN.into());

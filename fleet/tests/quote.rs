@@ -66,3 +66,17 @@ fn arrival_counts_servers_that_come_later() {
     let some = "by 1970-01-01 00:00 UTC, 200 of 286 servers, the others not within 31 days";
     assert_eq!(arrival(286, 86), some);
 }
+
+#[test]
+fn limit_of_a_hidden_reservation_is_hidden() {
+    let limited = |names: &[&str]| {
+        let mut of = quote(&[(Some("feed"), Some("web"))]);
+        let limit = Some("churn contract of feed".to_owned());
+        of.arrival =
+            Some(QuotedArrival { servers: 1, by: None, later: 1, steps: Vec::new(), limit });
+        of.hide(|name| names.contains(&&**name));
+        of.arrival.and_then(|arrival| arrival.limit).expect("a limit")
+    };
+    assert_eq!(limited(&["web", "feed"]), "churn contract of feed");
+    assert_eq!(limited(&["web"]), "churn contract of another reservation");
+}

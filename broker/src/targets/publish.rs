@@ -8,7 +8,7 @@ use crate::log::change::Change;
 use crate::log::trail::{Action, Seq, TargetVersion};
 use crate::promises::promise::{self, Promise};
 use crate::queue::job::{self, Lease};
-use crate::queue::solve;
+use crate::queue::solve::{self, Cause};
 use crate::snapshot::region_read::{self, Stored};
 use crate::targets::awaiting;
 use crate::topology::places::Topology;
@@ -208,7 +208,7 @@ impl Broker {
     ///
     /// The caller has audited the targets. If servers are skipped, the rest is audited again on the current
     /// region ([`publishable`]): targets that would leave a reservation worse off are withheld. So are those that replace
-    /// servers which are back since the snapshot of the solve (`made_up_for`).
+    /// servers which are back since the snapshot of the solve (`made_up_for`); a new solve is then requested.
     ///
     /// # Errors
     /// [`PublishError`]; [`PublishError::Stale`] if another publication was first.
@@ -251,8 +251,9 @@ impl Broker {
         let taken = sqlx::query_scalar(sql::TAKE).bind(&granted).fetch_all(&mut *db);
         let taken: Vec<String> = taken.await.doing("locking the servers of a publication")?;
         let back = back_since(db, solve).await.doing("looking for servers that are back")?;
+        let mut needless = false;
         if taken.len() < rows.len() || !back.is_empty() {
-            keep_back(db, &rows, taken, back).await?;
+            needless = keep_back(db, &rows, taken, back).await?;
         }
         let written = sqlx::query(sql::PUBLISH).bind(version.0).bind(granted).execute(&mut *db);
         written.await.doing("publishing targets")?;
@@ -277,6 +278,13 @@ impl Broker {
         published.seq = Some(change.commit().await?);
         let Published { taken, skipped, kept_back, .. } = published;
         tracing::info!(version = version.0, taken, skipped, kept_back, "targets published");
+        if needless {
+            // Its snapshot was of an outage that has ended; the next one is of the region as it is.
+            let again = self.request_solve(actor, SolveId::now_v7(), Cause::Event, None).await;
+            if let Err(error) = again {
+                tracing::warn!(%error, "cannot ask for a solve after an outage");
+            }
+        }
         Ok(published)
     }
 
@@ -310,13 +318,13 @@ impl Broker {
 
 /// Audits the publication without the skipped servers, and marks the targets to be withheld. Reads in the
 /// transaction that holds the head, so holders cannot change meanwhile. `back`: servers that are back in service since
-/// the snapshot.
+/// the snapshot. Returns whether targets are withheld because of them.
 async fn keep_back(
     db: &mut PgConnection,
     rows: &[&TargetRow],
     taken: Vec<String>,
     back: Vec<String>,
-) -> Result<(), PublishError> {
+) -> Result<bool, PublishError> {
     let doing = "auditing what is published";
     let taken: BTreeSet<String> = taken.into_iter().collect();
     let skipped = rows.len() - taken.len();
@@ -334,7 +342,7 @@ async fn keep_back(
         .map_err(|broken| PublishError::Refused { skipped, broken })?;
     let kept: BTreeMap<&ServerName, &String> = needless.iter().chain(&broken).collect();
     if kept.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     if !broken.is_empty() && kept.len() == taken.len() {
         let broken: BTreeSet<String> = broken.into_values().collect();
@@ -345,7 +353,8 @@ async fn keep_back(
     let servers: Vec<&str> = kept.keys().map(AsRef::as_ref).collect();
     let reasons: Vec<&str> = kept.values().map(|why| why.as_str()).collect();
     let written = sqlx::query(sql::KEEP_BACK).bind(servers).bind(reasons).execute(db).await;
-    written.map(|_| ()).doing(doing).map_err(PublishError::from)
+    written.doing(doing)?;
+    Ok(!needless.is_empty())
 }
 
 /// Servers whose targets are withheld, with the reasons.

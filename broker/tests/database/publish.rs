@@ -3,9 +3,10 @@
 use crate::harness::Database;
 use crate::regions::{at, generated, reservation, server, small, small_parts};
 use broker::{
-    Action, Export, Fault, ImportOptions, Lease, Publication, PublicationId, PublishError,
+    Action, Cause, Export, Fault, ImportOptions, Lease, Publication, PublicationId, PublishError,
     Published, Report, Reported, Seq, SolveEnd, SolveId, TargetRow, TargetVersion,
 };
+use chrono::DateTime;
 use fleet::{
     RegionSnapshot, ReservationName, ReservationRow, RruRow, Scope, ServerRow, SnapshotParts,
     Targets, UnavailabilityKind, Weights,
@@ -406,6 +407,15 @@ async fn targets_that_replace_returned_servers_are_withheld() {
             let (server, why) = &published.kept_back_servers[0];
             assert_eq!(&**server, "s008");
             assert!(why.contains("\"web\" are back since the solve began"), "{why}");
+        }
+        // The next solve is of the region as it is, and need not wait for its schedule.
+        let solves = database.broker.solves(DateTime::UNIX_EPOCH, 10).await.expect("read");
+        let asked: Vec<Cause> =
+            solves.iter().filter(|of| of.id != solve).map(|of| of.cause).collect();
+        if is_back {
+            assert_eq!(asked, [Cause::Event]);
+        } else {
+            assert_eq!(asked, []);
         }
     }
 }

@@ -348,8 +348,8 @@ describe("pages of failures and maintenance", () => {
     assert.deepEqual(watch?.take(), []);
   });
 
-  const lost = (more) => ({ event: "e-msb", scope: "msb", scope_id: "m05", kind: "correlated_failure",
-    started_at: new Date(Date.now() - 60_000).toISOString(), ...more });
+  const began = new Date(Date.now() - 60_000).toISOString();
+  const lost = (more) => ({ event: "e-msb", scope: "msb", scope_id: "m05", kind: "correlated_failure", started_at: began, ...more });
 
   test("show the loss of an MSB, and its end, without a reload", async () => {
     const other = await context.newPage();

@@ -6,18 +6,22 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
+const SMALL = ["--servers", "1500", "--reservations", "10", "--msbs", "9"];
+
 /** A region that is served until `stop`. */
 export class Region {
-  /** Starts the program; the server answers when this returns. `settings`: further lines of its file of settings. */
-  static async start(ras, settings = "") {
+  /**
+   * Starts the program; the server answers when this returns. `settings`: further lines of its file of settings; `size`: of
+   * the region.
+   */
+  static async start(ras, settings = "", size = SMALL) {
     // Paths of sockets are limited in length; Postgres runs as another user if this is root.
     const folder = mkdtempSync(join(tmpdir(), "ras-pages-"));
     chmodSync(folder, 0o711);
     const region = new Region();
     Object.assign(region, { folder, token: randomBytes(24).toString("base64url"), log: join(folder, "log") });
     const snapshot = join(folder, "region");
-    const made = spawnSync(ras, ["snapshot", "generate", "--quiet", "--servers", "1500", "--reservations", "10", "--msbs", "9",
-      "--state", "steady", "--seed", "7", "--out", snapshot], { encoding: "utf8" });
+    const made = spawnSync(ras, ["snapshot", "generate", "--quiet", ...size, "--state", "steady", "--seed", "7", "--out", snapshot], { encoding: "utf8" });
     if (made.status !== 0) throw new Error(`generating the region failed: ${made.stderr}`);
     writeFileSync(join(folder, "token"), region.token + "\n", { mode: 0o600 });
     writeFileSync(join(folder, "ras.toml"), `

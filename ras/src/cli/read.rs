@@ -123,6 +123,7 @@ Examples:
   ras list reservations --owner shop --label tier=front
   ras list requests --state refused --output json
   ras list servers --reservation web --columns server,rack --sort-by rack
+  ras list servers --where filter=use=free
   ras list requests --output csv --no-headers
   ras list moves --watch
 

@@ -247,7 +247,11 @@ pub(super) async fn make(
 }
 
 /// Whether a reservation is as a change wants it.
-fn is_unchanged(asking: &RequestSpec, region: &RegionSnapshot, now: &ReservationSummary) -> bool {
+pub(super) fn is_unchanged(
+    asking: &RequestSpec,
+    region: &RegionSnapshot,
+    now: &ReservationSummary,
+) -> bool {
     let ends_at = now.in_force.and_then(|force| force.ends_at);
     let as_promised = || {
         let at = region.reservation(asking.reservation());

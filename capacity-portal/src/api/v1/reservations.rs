@@ -2,6 +2,7 @@
 
 use super::accepted::{WriteQuery, accepted, not_reserved_until};
 use super::change::{self, ChangeContext, ParsedChange, ReservationChange};
+use super::plans::is_unchanged;
 use super::reservation_view::{self, kinds};
 use super::scope::{reservation_name, visible_owner};
 use crate::http::auth::{Caller, Role};
@@ -192,18 +193,21 @@ pub(super) async fn create(
     };
     let parsed = parse(&site, &caller, None, &body, context).await?;
     let actor = caller.may_act_for(&parsed.asking.owner)?;
-    submit_once(&site, &actor, &headers, ("/v1/reservations", &body), parsed, None, validates).await
+    let how = Submit { validates, unchanged: false };
+    submit_once(&site, &actor, &headers, ("/v1/reservations", &body), parsed, None, how).await
 }
 
 /// Requests a change to a reservation
 ///
-/// The current promise holds until the change is granted; a refusal leaves it unchanged.
+/// The current promise holds until the change is granted; a refusal leaves it unchanged. A change to what it has already
+/// makes no request.
 #[utoipa::path(patch, path = "/reservations/{name}", operation_id = "change_reservation",
     params(("name" = String, Path, description = "the reservation"), WriteQuery,
         ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *")),
     request_body = ReservationChange,
     responses(
-        (status = 200, description = "the request is valid (dry_run)", body = ValidRequest),
+        (status = 200, description = "no request is stored: the reservation is as requested already (`unchanged`), or \
+            the request is valid (dry_run)", body = ValidRequest),
         (status = 201, description = "the draft is stored", body = Accepted),
         (status = 202, description = "the request is stored and will be decided", body = Accepted),
         (status = 409, description = "a request for it is open, or it is not guaranteed; with dry_run, a quota would \
@@ -233,8 +237,14 @@ pub(super) async fn change(
     let parsed = parse(&site, &caller, Some(card.priority), &body, context).await?;
     // Neither the current nor the new owner may be another one.
     caller.may_act_for(&parsed.asking.owner)?;
+    let is_seen = seen.as_ref().is_none_or(|seen| *seen == card.version);
+    let unchanged = is_seen && !parsed.draft && {
+        let held = site.region.read_current().await?;
+        is_unchanged(&parsed.asking, &held.snapshot, &card)
+    };
     let path = format!("/v1/reservations/{}", card.reservation);
-    submit_once(&site, &actor, &headers, (&path, &body), parsed, seen, validates).await
+    let how = Submit { validates, unchanged };
+    submit_once(&site, &actor, &headers, (&path, &body), parsed, seen, how).await
 }
 
 /// Requests the removal of a reservation
@@ -277,7 +287,8 @@ pub(super) async fn remove(
     };
     let parsed = ParsedChange { asking, draft: false };
     let path = format!("/v1/reservations/{}?remove", card.reservation);
-    submit_once(&site, &actor, &headers, (&path, &[]), parsed, seen, validates).await
+    let how = Submit { validates, unchanged: false };
+    submit_once(&site, &actor, &headers, (&path, &[]), parsed, seen, how).await
 }
 
 /// Reads a change of a reservation with priority `today` and checks it on the cached region, which is read again only if
@@ -306,7 +317,25 @@ async fn parse(
     Ok(parsed)
 }
 
-/// Submits a change once for each key; with `validates`, only reports that it is valid.
+/// How a change is submitted.
+#[derive(Clone, Copy)]
+struct Submit {
+    /// Only its validity is asked for.
+    validates: bool,
+    /// The reservation is as requested already.
+    unchanged: bool,
+}
+
+fn not_stored(asking: &RequestSpec, unchanged: bool) -> ValidRequest {
+    ValidRequest {
+        valid: true,
+        reservation: asking.reservation().to_string(),
+        unchanged,
+        notice: asking.starts_at.map(not_reserved_until),
+    }
+}
+
+/// Submits a change once for each key, unless it only has to be valid or changes nothing.
 async fn submit_once(
     site: &Site,
     actor: &Arc<str>,
@@ -314,18 +343,18 @@ async fn submit_once(
     request: (&str, &[u8]),
     parsed: ParsedChange,
     seen: Option<String>,
-    validates: bool,
+    how: Submit,
 ) -> Result<Response, Problem> {
-    if validates {
+    if how.validates {
         check_quota(site, &parsed.asking).await?;
-        let valid = ValidRequest {
-            valid: true,
-            reservation: parsed.asking.reservation().to_string(),
-            notice: parsed.asking.starts_at.map(not_reserved_until),
-        };
-        return Ok(Json(valid).into_response());
+        return Ok(Json(not_stored(&parsed.asking, how.unchanged)).into_response());
     }
     let submit = async |claim| {
+        // Here, because a request that was sent again gets its first answer.
+        if how.unchanged {
+            let body = json!(not_stored(&parsed.asking, true));
+            return Ok(StoredResponse::new(StatusCode::OK, None, body));
+        }
         let id = RequestId::now_v7();
         let response = submit(site, actor, id, &parsed, seen.as_deref(), claim).await?;
         site.submitted.notify_one();

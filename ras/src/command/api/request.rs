@@ -110,6 +110,8 @@ fn validated(path: &str, asking: &AskingOptions) -> String {
 /// What became of a request.
 enum Stage {
     Valid(ValidRequest),
+    /// The reservation has all of it already: no request was made.
+    Unchanged,
     /// Submitted, and decided if that was waited for. With a refusal, its reason.
     Stored(Box<Request>, Option<Problem>),
 }
@@ -126,6 +128,9 @@ fn asked(
         let answer = ask(client).await?;
         if asking.dry_run {
             return Ok((Stage::Valid(answer.read()?), answer.body));
+        }
+        if answer.body["unchanged"] == true {
+            return Ok((Stage::Unchanged, answer.body));
         }
         let accepted: Accepted = answer.read()?;
         // A draft is not decided, and a request that starts later is decided at that time.
@@ -155,6 +160,9 @@ fn asked(
             Stage::Valid(of) => {
                 let said = format!("{name}: the request is valid; nothing was submitted");
                 (said, &of.notice)
+            }
+            Stage::Unchanged => {
+                (format!("{name}: unchanged, it is as requested; nothing was submitted"), &None)
             }
             Stage::Stored(of, _) if of.operation.is_none() => {
                 (format!("{name}: a draft, not decided yet"), &of.notice)
