@@ -2,7 +2,7 @@
 //!
 //! | module | what it has |
 //! |---|---|
-//! | `layout` | document, navigation, readers of pages, error pages |
+//! | `layout`, `errors` | document, navigation, readers of pages; errors as pages |
 //! | `asset` | style sheet, script, chart library and icon |
 //! | `events`, `live` | what has changed, for pages that follow; the parts of pages that follow, and their age |
 //! | `arrival` | how many of the servers assigned to a reservation have arrived |
@@ -33,6 +33,7 @@ mod chart;
 mod composition;
 mod drills;
 mod emergencies;
+mod errors;
 mod events;
 mod failures;
 mod give_way;
@@ -138,7 +139,7 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/stuck", get(stuck::show))
         .route("/sign-in", get(sign_in::page).post(sign_in::sign_in))
         .route("/sign-out", post(sign_in::sign_out))
-        .layer(from_fn(layout::error_pages))
+        .layer(from_fn(errors::error_pages))
         .route("/events", get(events::follow))
         .merge(asset::routes())
 }

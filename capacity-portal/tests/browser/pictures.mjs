@@ -13,7 +13,6 @@ try {
   await page.getByLabel("Token").fill(region.token);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.locator("#standing").waitFor();
-  await page.locator("#solves").filter({ hasText: "published" }).waitFor();
   await page.screenshot({ path: join(folder, "overview.png") });
   await page.goto(`${region.base}/request`);
   await page.getByLabel("Reservation", { exact: true }).fill("checkout");

@@ -14,6 +14,7 @@ mod reservation_view;
 pub(crate) mod reservations;
 mod scope;
 mod servers;
+mod unchanged;
 mod whoami;
 
 pub(crate) use accepted::not_reserved_until;

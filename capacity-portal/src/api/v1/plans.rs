@@ -4,6 +4,7 @@ use super::accepted::WriteQuery;
 use super::change::{self, ChangeContext, ReservationChange};
 use super::hidden;
 use super::reservations;
+use super::unchanged::is_unchanged;
 use crate::http::auth::{Caller, Role};
 use crate::http::field::{self, FieldError};
 use crate::http::idempotency::{StoredResponse, once};
@@ -17,7 +18,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use broker::{
     ApplyError, KeyClaim, NewPlan, OperationId, PlanState, Quota, RequestChangeKind, RequestGrant,
-    RequestId, RequestSpec, RequestState, ReservationSummary, State as _, StoredPlan,
+    RequestId, RequestSpec, RequestState, State as _, StoredPlan,
 };
 use control::admission::{check_quota, promised_capacity, refusal_codes};
 use control::{AdmissionError, CachedRegion};
@@ -244,31 +245,6 @@ pub(super) async fn make(
     }
     let plan = async |claim| Ok(plan(&site, &caller, &actor, held, changes, claim).await?.1);
     once(&site, &actor, &headers, ("/v1/plans", &body), plan).await
-}
-
-/// Whether a reservation is as a change wants it.
-pub(super) fn is_unchanged(
-    asking: &RequestSpec,
-    region: &RegionSnapshot,
-    now: &ReservationSummary,
-) -> bool {
-    let ends_at = now.in_force.and_then(|force| force.ends_at);
-    let as_promised = || {
-        let at = region.reservation(asking.reservation());
-        let before = at.map(|at| &region.reservations[at.ix()]);
-        let after = asking.change.apply(region).ok().map(|(after, _)| after);
-        let after = after.as_ref().and_then(|after| {
-            Some(&after.reservations[after.reservation(asking.reservation())?.ix()])
-        });
-        before.is_some() && before == after
-    };
-    asking.kind == RequestChangeKind::Change
-        && now.open.is_none()
-        && asking.starts_at.is_none()
-        && asking.ends_at.is_none_or(|wanted| wanted == ends_at)
-        && asking.labels.as_ref().is_none_or(|wanted| *wanted == now.labels)
-        && asking.contract.as_ref().is_none_or(|wanted| *wanted == now.contract)
-        && as_promised()
 }
 
 /// Makes a plan and stores it, with the response for its key.

@@ -2,9 +2,9 @@
 
 use super::accepted::{WriteQuery, accepted, not_reserved_until};
 use super::change::{self, ChangeContext, ParsedChange, ReservationChange};
-use super::plans::is_unchanged;
 use super::reservation_view::{self, kinds};
 use super::scope::{reservation_name, visible_owner};
+use super::unchanged::is_unchanged;
 use crate::http::auth::{Caller, Role};
 use crate::http::idempotency::{StoredResponse, once};
 use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};

@@ -1,0 +1,77 @@
+//! Errors as pages, and the way to the sign-in page.
+
+use super::layout::{NavItem, Page};
+use super::{link, sign_in, ui};
+use crate::http::Problem;
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::header::{CONTENT_TYPE, LOCATION};
+use axum::http::{HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{Html, Response};
+use maud::html;
+
+/// The content type of forms.
+const FORM: &[u8] = b"application/x-www-form-urlencoded";
+
+/// Middleware that renders every error as a page. Where a token is missing it leads to the sign-in page, which keeps the
+/// form that was sent.
+pub(super) async fn error_pages(request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let (method, uri) = (parts.method.clone(), parts.uri.clone());
+    // It is in memory already, and limited.
+    let body = to_bytes(body, usize::MAX).await.unwrap_or_default();
+    let form =
+        parts.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(FORM));
+    let sent = (form && method == Method::POST).then(|| body.clone());
+    let mut response = next.run(Request::from_parts(parts, body.into())).await;
+    let own = response.extensions_mut().remove::<Problem>();
+    let status = response.status();
+    let is_error = status.is_client_error() || status.is_server_error();
+    let is_page = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+    let problem = own.or_else(|| (is_error && !is_page).then(|| Problem::of(status)));
+    if let Some(problem) = problem {
+        let asked = uri.path_and_query().map_or("/", |asked| asked.as_str());
+        if problem.status() == StatusCode::UNAUTHORIZED && method == Method::GET {
+            let to = format!("/sign-in?next={}", link::segment(asked));
+            *response.status_mut() = StatusCode::SEE_OTHER;
+            *response.body_mut() = Body::empty();
+            if let Ok(to) = HeaderValue::from_str(&to) {
+                response.headers_mut().insert(LOCATION, to);
+            }
+        } else {
+            let signed_out = problem.status() == StatusCode::UNAUTHORIZED;
+            let page = match sent.as_deref().map(str::from_utf8) {
+                Some(Ok(sent)) if signed_out => sign_in::keeping(asked, sent).0,
+                _ => error(&problem).0,
+            };
+            *response.status_mut() = problem.status();
+            *response.body_mut() = Body::from(page);
+            let html = HeaderValue::from_static("text/html; charset=utf-8");
+            response.headers_mut().insert(CONTENT_TYPE, html);
+        }
+    }
+    response
+}
+
+fn error(problem: &Problem) -> Html<String> {
+    let title = match problem.status() {
+        StatusCode::NOT_FOUND => "Not found",
+        StatusCode::FORBIDDEN => "Not allowed",
+        StatusCode::UNAUTHORIZED => "Signed out",
+        StatusCode::SERVICE_UNAVAILABLE => "Temporarily unavailable",
+        status if status.is_client_error() => "Request refused",
+        _ => "Server error",
+    };
+    let body = html! {
+        p.kicker { (problem.status().as_u16()) " · " code { (problem.code()) } }
+        h1 { (title) }
+        p.notice { (problem.detail()) }
+        (ui::errors(problem))
+        p.actions { a.button href="/" { "Back to the overview" } }
+    };
+    Page { nav: NavItem::Elsewhere, title, charts: false, body }.show_signed_out()
+}
