@@ -568,14 +568,17 @@ async fn history_has_plans_grants_and_emergencies_with_their_actors() {
 async fn change_to_what_it_has_makes_no_request() {
     let place = place().await;
     place.ended(place.make(&two()).await).await;
-    let open = place.look("/v1/requests?reservation=new").await;
+    let requests = async || {
+        let list = place.look("/v1/requests?reservation=new").await;
+        list["requests"].as_array().expect("rows").len()
+    };
     for _ in 0..2 {
         let (status, said) = place.change("new", "*", &json!({ "capacity_rru": 2.5 })).await;
         let expected =
             json!({ "valid": true, "reservation": "new", "unchanged": true, "notice": null });
         assert_eq!((status.as_u16(), &said), (200, &expected));
     }
-    assert_eq!(place.look("/v1/requests?reservation=new").await, open, "no request is stored");
+    assert_eq!(requests().await, 1, "no other request is stored");
     let (status, said) = place.change("new", "\"0\"", &json!({ "capacity_rru": 2.5 })).await;
     assert_eq!((status.as_u16(), &said["code"]), (412, &json!("version_stale")), "{said}");
     let changed = place.change("new", "*", &json!({ "capacity_rru": 3.75 })).await;

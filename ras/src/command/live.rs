@@ -30,7 +30,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::{Instant, sleep, timeout};
 
 /// The region: small enough for a laptop, with shared buffers that have spares of every type.
@@ -87,6 +87,8 @@ pub(super) fn run(pace: Duration, context: &Context) -> Result<Verdict> {
 /// A server of the generated region.
 struct Up {
     child: Child,
+    /// Its standard input, which ends with this process. Waiting for the child would close its own.
+    _input: Option<ChildStdin>,
     data: PathBuf,
     /// What it prints once it is ready.
     said: PathBuf,
@@ -115,8 +117,8 @@ impl Up {
         // It ends with this process, even if that is killed.
         command.arg("--until-input-ends").stdin(Stdio::piped());
         command.env_remove("DATABASE_URL").stdout(out).kill_on_drop(true);
-        let child = command.spawn().context("starting the demo's server")?;
-        Ok(Up { child, data, said })
+        let mut child = command.spawn().context("starting the demo's server")?;
+        Ok(Up { _input: child.stdin.take(), child, data, said })
     }
 
     fn client(&self) -> Result<Client> {
