@@ -4,7 +4,7 @@ import { launch } from "./browser.mjs";
 import { Region } from "./region.mjs";
 
 const folder = process.argv[2];
-const region = await Region.start(process.env.RAS, "", ["--servers", "5000", "--reservations", "40", "--msbs", "36"]);
+const region = await Region.start(process.env.RAS, '[service]\ndeadline = "20s"', ["--servers", "5000", "--reservations", "40", "--msbs", "36"]);
 const browser = await launch(process.env.CHROMIUM);
 try {
   const page = await browser.newPage({ viewport: { width: 1200, height: 1000 }, colorScheme: "light" });
@@ -12,7 +12,9 @@ try {
   await page.goto(region.base);
   await page.getByLabel("Token").fill(region.token);
   await page.getByRole("button", { name: "Sign in" }).click();
-  await page.locator("#standing").waitFor();
+  // The first solve mends what the generated region lacks.
+  await page.locator("#solves").filter({ hasText: "published" }).waitFor();
+  await page.locator("#standing").filter({ hasText: "All guarantees are in force" }).waitFor();
   await page.screenshot({ path: join(folder, "overview.png") });
   await page.goto(`${region.base}/request`);
   await page.getByLabel("Reservation", { exact: true }).fill("checkout");
