@@ -450,7 +450,7 @@ describe("a running solve", () => {
     await following.shows("#outcome", /Proved gap\s*([\d.]+\s*%|\S+\s*incumbent or bound not known yet)/);
     assert.deepEqual(await lookAtAll(page), []);
     await mouse.press("button", "Cancel solve");
-    await following.shows("#outcome", "cancelled");
+    await page.locator("#outcome").filter({ hasText: "cancelled" }).waitFor();
     assert.equal(await page.getByRole("button", { name: "Cancel solve" }).count(), 0);
     assert.deepEqual(await lookAtAll(page), []);
   });
