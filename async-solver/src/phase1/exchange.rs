@@ -12,7 +12,7 @@ use crate::report::Termination;
 use crate::sub_mip::FreeItems;
 
 impl Run<'_> {
-    /// Solves sub-MIPs batch by batch until a batch gains little. The size of a batch is fixed, so the number of
+    /// Solves sub-MIPs batch by batch until the last batches gained little. The size of a batch is fixed, so the number of
     /// threads does not change the result.
     pub(super) fn exchange(&mut self) -> Termination {
         let (Some((mut state, _)), Some(prices)) = (self.best.clone(), self.dual.clone()) else {
@@ -21,6 +21,9 @@ impl Run<'_> {
         let mut hood = Neighbourhood::new(self.model, &state, &prices, self.config.seed);
         let columns: Vec<usize> =
             (0..self.model.terms.len()).map(|term| self.lp.columns_of(term).count()).collect();
+        let mut gains: Vec<f64> = Vec::new();
+        let window = (columns.len() / PARAMS.exchange.reservations_per_batch)
+            .clamp(1, PARAMS.exchange.max_window);
         loop {
             if self.is_within_gap() {
                 return self.settled();
@@ -57,7 +60,10 @@ impl Run<'_> {
                 hood.update_exchanged(self.model, &state, terms, |term| changed[term]);
             }
             self.offer(&state, "mip");
-            if gained < PARAMS.exchange.min_gain * open {
+            gains.push(gained);
+            // One batch tries a few reservations only: it takes several to tell that nothing is to be had.
+            let recent: f64 = gains.iter().rev().take(window).sum();
+            if gains.len() >= window && recent < PARAMS.exchange.min_gain * open {
                 return Termination::Stalled;
             }
         }

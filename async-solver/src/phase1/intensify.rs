@@ -22,13 +22,13 @@ impl Run<'_> {
     /// Improves incumbent and bound after a stall, while that gains. A solve that began as a warm start does each
     /// step once: the next solve goes on from it.
     pub(super) fn intensify(&mut self, prices: &DualPoint) -> Termination {
-        let is_hard = self.is_hard();
-        if self.restarts_worth() == 0 && !is_hard {
+        let exchanges = self.is_exchange_worth();
+        if self.restarts_worth() == 0 && !exchanges {
             return Termination::Stalled;
         }
         let mut is_first = true;
         loop {
-            match self.intensify_once(prices, is_hard, is_first) {
+            match self.intensify_once(prices, exchanges, is_first) {
                 ControlFlow::Break(termination) => return termination,
                 ControlFlow::Continue(true) if !self.is_warm => is_first = false,
                 ControlFlow::Continue(_) => return Termination::Stalled,
@@ -40,13 +40,13 @@ impl Run<'_> {
     fn intensify_once(
         &mut self,
         prices: &DualPoint,
-        is_hard: bool,
+        exchanges: bool,
         is_first: bool,
     ) -> ControlFlow<Termination, bool> {
         let restarts = self.restarts_worth();
         let mut before = self.primal();
         // The other steps are quick on a tiny region, and gain as much there.
-        let exchange_first = is_hard && !self.is_tiny();
+        let exchange_first = exchanges && !self.is_tiny();
         if exchange_first {
             unless_ended(self.exchange())?;
         }
@@ -62,13 +62,22 @@ impl Run<'_> {
             }
             unless_ended(self.rins())?;
         }
-        if is_hard && !exchange_first {
+        if exchanges && !exchange_first {
             unless_ended(self.exchange())?;
         }
         ControlFlow::Continue(self.has_gained(before))
     }
 
     /// Whether the gap is so large that exchanges are worth their time.
+    fn is_exchange_worth(&self) -> bool {
+        let min_gap = match self.env.deadline {
+            Some(_) => PARAMS.exchange.min_gap_until_deadline,
+            None => PARAMS.exchange.min_gap,
+        };
+        self.relative_gap() > min_gap
+    }
+
+    /// Whether exchanges will gain more than the first search.
     fn is_hard(&self) -> bool {
         self.relative_gap() > PARAMS.intensify.hard_gap
     }

@@ -18,16 +18,14 @@ impl Priced<'_> {
         let demand = term.capacity + if term.buffered { t } else { 0 };
         let spread = term.spread_limit.min(t);
         if !term.affinity.is_empty() {
-            fill.pass((spread, t), demand, 0.0, Goal::LowerShares);
-            fill.pass((t, t), demand, term.beta, Goal::LowerShares);
+            fill.pass((spread, t), demand, Goal::LowerShares);
         }
-        fill.pass((spread, t), demand, 0.0, Goal::Demand);
-        fill.pass((t, t), demand, term.beta, Goal::Demand);
+        fill.pass((spread, t), demand, Goal::Demand);
         // What the replica rule is exceeded by today stays only where letting it go would leave more
         // missing than today.
         if fill.total < demand - term.short_max {
             fill.keeps_over = true;
-            fill.pass((t, t), demand, term.beta, Goal::Demand);
+            fill.pass((spread, t), demand, Goal::Demand);
         }
         if fill.total < demand {
             fill.tighten(t, demand);
@@ -60,41 +58,68 @@ struct Fill<'p, 'a> {
 }
 
 impl Fill<'_, '_> {
-    /// Takes servers up to `cap` RRU in an MSB, where the largest share is to be `top` at most.
-    fn pass(&mut self, (cap, top): (i64, i64), demand: i64, surcharge: f64, goal: Goal) {
-        let term = self.priced.term;
-        for (number, segment) in self.priced.segments.iter().enumerate() {
-            let slope = segment.slope + surcharge;
-            let gain = slope < 0.0 && goal == Goal::Demand;
-            // More expensive than falling short, unless more would be short than today.
-            let too_dear = slope >= term.short_price && self.total >= demand - term.short_max;
-            if (self.total >= demand && !gain && goal == Goal::Demand) || too_dear {
-                continue;
+    /// Takes servers in order of their price: up to `spread` RRU in an MSB without a surcharge, up to `top`, the
+    /// largest share, with it. So a server that would have to leave stays above the spread limit where another costs
+    /// more than the surcharge.
+    fn pass(&mut self, (spread, top): (i64, i64), demand: i64, goal: Goal) {
+        let segments = &self.priced.segments;
+        let beta = self.priced.term.beta;
+        let end = segments.len();
+        let (mut below, mut above) = (0, if spread < top { 0 } else { end });
+        while below < end || above < end {
+            let is_below = below < end
+                && (above == end || segments[below].rank <= segments[above].rank + beta);
+            if is_below {
+                self.take_worthwhile(below, 0.0, (spread, top), demand, goal);
+                below += 1;
+            } else {
+                self.take_worthwhile(above, beta, (top, top), demand, goal);
+                above += 1;
             }
-            let value = term.items[segment.item as usize].value;
-            let slice = segment.slice as usize;
-            let mut room = cap.min(self.most(slice)) - self.slice[slice];
-            let mut wanted = if gain { i64::MAX } else { demand - self.total };
-            if !term.affinity.is_empty() {
-                let datacenter = term.slices[slice].datacenter as usize;
-                let range = &term.affinity[datacenter];
-                let filled = self.datacenter[datacenter];
-                match goal {
-                    Goal::LowerShares => wanted = range.low - filled,
-                    Goal::Demand => {
-                        let buffer = if range.with_buffer { top } else { 0 };
-                        room = room.min(range.high.saturating_add(buffer) - filled);
-                    }
+        }
+    }
+
+    /// Takes as many servers of a segment as the goal is worth, up to `cap` RRU in their MSB.
+    fn take_worthwhile(
+        &mut self,
+        number: usize,
+        surcharge: f64,
+        (cap, top): (i64, i64),
+        demand: i64,
+        goal: Goal,
+    ) {
+        let term = self.priced.term;
+        let segment = &self.priced.segments[number];
+        let slope = segment.slope + surcharge;
+        let gain = slope < 0.0 && goal == Goal::Demand;
+        // More expensive than falling short, unless more would be short than today.
+        let too_dear = slope >= term.short_price && self.total >= demand - term.short_max;
+        if (self.total >= demand && !gain && goal == Goal::Demand) || too_dear {
+            return;
+        }
+        let value = term.items[segment.item as usize].value;
+        let slice = segment.slice as usize;
+        let mut room = cap.min(self.most(slice)) - self.slice[slice];
+        let mut wanted = if gain { i64::MAX } else { demand - self.total };
+        if !term.affinity.is_empty() {
+            let datacenter = term.slices[slice].datacenter as usize;
+            let range = &term.affinity[datacenter];
+            let filled = self.datacenter[datacenter];
+            match goal {
+                Goal::LowerShares => wanted = range.low - filled,
+                Goal::Demand => {
+                    let buffer = if range.with_buffer { top } else { 0 };
+                    room = room.min(range.high.saturating_add(buffer) - filled);
                 }
             }
-            if wanted <= 0 || room < value {
-                continue;
-            }
-            let free = segment.count - self.taken[number];
-            let most = (room / value).min(wanted.saturating_add(value - 1) / value);
-            let take = free.min(u32::try_from(most).unwrap_or(u32::MAX));
-            self.take(number, take);
         }
+        if wanted <= 0 || room < value {
+            return;
+        }
+        let free = segment.count - self.taken[number];
+        let most = (room / value).min(wanted.saturating_add(value - 1) / value);
+        let take = free.min(u32::try_from(most).unwrap_or(u32::MAX));
+        self.take(number, take);
     }
 
     /// The most RRU that an MSB may show.
