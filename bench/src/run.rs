@@ -115,7 +115,7 @@ fn region(
     }
     let defaults = GenerateOptions::new(options.servers);
     let least = RESERVATIONS_LEAST.min(options.servers / 10);
-    let (state, word) = generated_state(state);
+    let state = generate::State::from(state);
     let generated = GenerateOptions {
         reservations: options.reservations.unwrap_or(defaults.reservations.max(least)),
         seed: options.seed,
@@ -128,15 +128,7 @@ fn region(
     let full = utilisation.map_or_else(String::new, |share| {
         format!(", requests taking {}", ras::number::percent(share))
     });
-    Ok((region, format!("generated, {word}, seed {}{full}", options.seed)))
-}
-
-/// What the generator makes of a state, and its word.
-const fn generated_state(state: State) -> (generate::State, &'static str) {
-    match state {
-        State::Cold => (generate::State::Cold, "cold"),
-        State::Steady => (generate::State::Steady, "steady"),
-    }
+    Ok((region, format!("generated, {}, seed {}{full}", state.as_str(), options.seed)))
 }
 
 fn figures(
@@ -162,8 +154,8 @@ fn figures(
         )?);
     }
     if wanted.any(&[10, 11]) {
-        let (servers, (state, _)) = (snapshot.servers.len(), generated_state(options.state));
-        figures.extend(sizes::figures(servers, state, how, wanted, say)?);
+        let servers = snapshot.servers.len();
+        figures.extend(sizes::figures(servers, options.state.into(), how, wanted, say)?);
     }
     if wanted.any(&[12, 13, 14, 15]) {
         // Greedy assignment needs room: in a tight region it leaves reservations short.

@@ -14,6 +14,7 @@ mod classes;
 mod draw;
 mod events;
 mod fill;
+mod greedy;
 mod hardware;
 mod level;
 mod plan;
@@ -113,6 +114,9 @@ pub enum State {
     /// Everything, for months: then 5 % of the requests were resized, 0.3 % of the servers failed
     /// and a few moves are under way.
     Steady,
+    /// Capacities without embedded buffers, after half a year under a greedy allocator that spreads
+    /// nothing.
+    Greedy,
 }
 
 impl State {
@@ -121,12 +125,13 @@ impl State {
         match self {
             State::Cold => "cold",
             State::Steady => "steady",
+            State::Greedy => "greedy",
         }
     }
 
     /// Reads the word for it.
     pub fn parse(word: &str) -> Option<State> {
-        [State::Cold, State::Steady].into_iter().find(|state| state.as_str() == word)
+        [State::Cold, State::Steady, State::Greedy].into_iter().find(|state| state.as_str() == word)
     }
 }
 
@@ -158,18 +163,29 @@ pub enum GenerateError {
 pub fn generate(options: &GenerateOptions) -> Result<SnapshotParts, GenerateError> {
     options.check()?;
     let floor = hardware::lay_out(options);
-    let steady = options.state == State::Steady;
     let mut log = events::Log::new();
-    let share = if steady { steady::OLD_UNPLANNED } else { events::UNPLANNED_SHARE };
+    let share = match options.state {
+        State::Cold => events::UNPLANNED_SHARE,
+        State::Steady | State::Greedy => steady::OLD_UNPLANNED,
+    };
     let mut usable = events::unplanned(options, &floor, &mut log, share);
     let supply = fill::by_kind(&floor, &fill::count_pools(&floor, |ix| usable[ix]));
     let mut services = services::draft(options, &supply);
-    let plan = plan::settle(options, &floor, &mut services, &usable);
-    let bindings = if steady {
-        let elastic = ELASTIC.len();
-        steady::age(options, &floor, &mut services, plan, &mut usable, &mut log, elastic)
-    } else {
-        vec![Binding::default(); floor.servers.len()]
+    let elastic = ELASTIC.len();
+    let bindings = match options.state {
+        State::Cold => {
+            plan::settle(options, &floor, &mut services, &usable);
+            vec![Binding::default(); floor.servers.len()]
+        }
+        State::Steady => {
+            let plan = plan::settle(options, &floor, &mut services, &usable);
+            steady::age(options, &floor, &mut services, plan, &mut usable, &mut log, elastic)
+        }
+        State::Greedy => {
+            let failed = greedy::fail_since(options, &floor, &mut usable, &mut log);
+            plan::settle(options, &floor, &mut services, &usable);
+            greedy::pass(options, &floor, &services, &usable, &failed, elastic)
+        }
     };
     events::planned(options, &floor, &mut log);
     events::past(options, &floor, &mut log);

@@ -23,7 +23,7 @@ fn region(options: &GenerateOptions) -> RegionSnapshot {
 /// The shapes that the promises below are checked on.
 fn shapes() -> Vec<GenerateOptions> {
     let mut shapes = Vec::new();
-    for state in [State::Cold, State::Steady] {
+    for state in [State::Cold, State::Steady, State::Greedy] {
         for seed in 1..=3 {
             shapes.push(options(1_000, state, seed));
             shapes.push(GenerateOptions { reservations: 60, ..options(6_000, state, seed) });
@@ -379,7 +379,7 @@ fn a_steady_region_is_full_in_use_and_evenly_spread() {
 
 #[test]
 fn about_half_a_per_cent_is_unavailable_and_some_of_it_since_the_last_solve() {
-    for state in [State::Cold, State::Steady] {
+    for state in [State::Cold, State::Steady, State::Greedy] {
         let region = region(&options(100_000, state, 1));
         let out = region.servers.iter().filter(|server| !server.available).count();
         assert!((400..=520).contains(&out), "{state:?}: {out} out");
@@ -396,6 +396,6 @@ fn about_half_a_per_cent_is_unavailable_and_some_of_it_since_the_last_solve() {
             .filter(|e| e.is_active(at) && !e.kind.is_planned())
             .filter(|e| at - e.started_at <= TimeDelta::hours(1))
             .count();
-        assert_eq!(fresh >= 250, state == State::Steady, "{state:?}: {fresh} fresh");
+        assert_eq!(fresh >= 250, state != State::Cold, "{state:?}: {fresh} fresh");
     }
 }

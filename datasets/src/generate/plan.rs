@@ -36,7 +36,7 @@ pub(super) struct Plan<'a> {
 
 /// Servers of a type's shared buffer: the default fraction of all there are, half up, as
 /// `fleet::RegionSnapshot` makes it.
-fn shared_buffer(all: usize) -> usize {
+pub(super) fn shared_buffer(all: usize) -> usize {
     whole((SHARED_BUFFER_FRACTION_DEFAULT * all as f64 + 0.5).floor())
 }
 

@@ -3,6 +3,7 @@
 use super::solving::SolveOptions;
 use crate::quantity;
 use clap::{Args, ValueEnum};
+use datasets::generate;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -57,6 +58,18 @@ pub enum State {
     Cold,
     /// Everything, for months; then some requests were resized.
     Steady,
+    /// Everything, but for embedded buffers, after months of a greedy allocator that spreads nothing.
+    Greedy,
+}
+
+impl From<State> for generate::State {
+    fn from(state: State) -> generate::State {
+        match state {
+            State::Cold => generate::State::Cold,
+            State::Steady => generate::State::Steady,
+            State::Greedy => generate::State::Greedy,
+        }
+    }
 }
 
 const SOLVE_EXAMPLES: &str = "\

@@ -1,10 +1,10 @@
 //! `ras snapshot generate`
 
-use crate::cli::{self, Generate};
+use crate::cli::Generate;
 use crate::context::Context;
 use crate::exit::Verdict;
 use anyhow::{Context as _, Result};
-use datasets::generate::{GenerateOptions, State, generate};
+use datasets::generate::{GenerateOptions, generate};
 use fleet::RegionSnapshot;
 use serde_json::json;
 
@@ -50,10 +50,7 @@ fn generate_options(options: &Generate) -> GenerateOptions {
         hardware_types: options.hardware_types.unwrap_or(defaults.hardware_types),
         racks: options.racks,
         seed: options.seed,
-        state: match options.state {
-            cli::State::Cold => State::Cold,
-            cli::State::Steady => State::Steady,
-        },
+        state: options.state.into(),
         utilisation: options.utilisation.unwrap_or(defaults.utilisation),
         ..defaults
     }
