@@ -46,7 +46,7 @@ const BEYOND: (f64, f64) = (1.05, 1.3);
 const FAILED_A_WEEK: f64 = 0.002;
 const REPAIR_WEEKS: std::ops::RangeInclusive<usize> = 1..=3;
 
-/// How a service came to its size.
+/// How a service grows to its size.
 struct Life {
     /// The week it arrives in, and that in which it has its final size.
     arrives: usize,
