@@ -1,7 +1,7 @@
 //! What generated regions promise: reproducible, valid, shaped as the paper's, and possible.
 
 use chrono::TimeDelta;
-use datasets::generate::{GenerateError, GenerateOptions, State, generate};
+use datasets::generate::{GenerateError, GenerateOptions, Profile, State, generate};
 use fleet::{
     MICRO, RegionSnapshot, Reservation, ReservationKind, SnapshotParts, UnavailabilityKind,
 };
@@ -34,6 +34,9 @@ fn shapes() -> Vec<GenerateOptions> {
         shapes.push(GenerateOptions { hardware_types: 1, ..small.clone() });
         shapes.push(GenerateOptions { hardware_types: 20, reservations: 120, ..small.clone() });
         shapes.push(GenerateOptions { utilisation: 0.5, racks: Some(40), ..small });
+        for profile in [Profile::Research, Profile::Switches] {
+            shapes.push(GenerateOptions { state, ..GenerateOptions::of(profile, None) });
+        }
     }
     shapes
 }
@@ -134,6 +137,8 @@ fn options_out_of_range_are_refused_by_name() {
         (GenerateOptions { hardware_types: 21, ..base.clone() }, "hardware types"),
         (GenerateOptions { racks: Some(35), ..base.clone() }, "racks"),
         (GenerateOptions { racks: Some(1_001), ..base.clone() }, "racks"),
+        (GenerateOptions::of(Profile::Research, Some(199)), "servers"),
+        (GenerateOptions::of(Profile::Research, Some(450)), "hardware types"),
     ] {
         match refused(options) {
             GenerateError::OutOfRange { option, .. } => assert_eq!(option, name),
@@ -256,6 +261,49 @@ fn hardware_follows_the_age_of_the_msb() {
     }
     let mixed = kinds.values().filter(|kinds| kinds.len() > 1).count() as f64;
     assert!(mixed > 0.0 && mixed < 0.06 * kinds.len() as f64, "{mixed} of {}", kinds.len());
+}
+
+#[test]
+fn a_research_grid_has_many_types_of_few_servers() {
+    for seed in 1..=3 {
+        let options = GenerateOptions { seed, ..GenerateOptions::of(Profile::Research, None) };
+        let region = region(&options);
+        assert_eq!((region.servers.len(), region.hardware_types.len()), (939, 161));
+        assert_eq!((region.msbs.len(), guaranteed(&region).count()), (42, 9));
+        let mut cells: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+        for server in &region.servers {
+            let cell = (server.hardware_type.ix(), region.msb_of(server).ix());
+            *cells.entry(cell).or_default() += 1;
+        }
+        for kind in 0..161 {
+            let msbs = cells.range((kind, 0)..(kind + 1, 0)).count();
+            assert!((1..=3).contains(&msbs), "{msbs} MSBs");
+        }
+        let largest = cells.values().max().expect("there are servers");
+        assert!((15..=60).contains(largest), "{largest} servers of one type in one MSB");
+        let wide = guaranteed(&region).filter(|(_, of)| of.rru.len() > 80).count();
+        assert!(wide >= 6, "{wide} requests take most types");
+    }
+}
+
+#[test]
+fn switches_are_msbs_of_one_rack() {
+    let one = GenerateOptions {
+        hardware_types: 1,
+        msbs: 292,
+        ..GenerateOptions::of(Profile::Switches, Some(4_034))
+    };
+    for (options, servers, msbs, kinds) in
+        [(GenerateOptions::of(Profile::Switches, None), 10_001, 261, 12), (one, 4_034, 292, 1)]
+    {
+        let region = region(&options);
+        assert_eq!((region.servers.len(), region.msbs.len()), (servers, msbs));
+        assert_eq!((region.racks.len(), region.hardware_types.len()), (msbs, kinds));
+        for msb in supply(&region) {
+            let all: usize = msb.iter().sum();
+            assert!(all * msbs * 3 > servers && all * msbs < servers * 3, "{all} servers");
+        }
+    }
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub(super) fn run(options: &Generate, context: &Context) -> Result<Verdict> {
 }
 
 fn generate_options(options: &Generate) -> GenerateOptions {
-    let defaults = GenerateOptions::new(options.servers);
+    let defaults = GenerateOptions::of(options.profile.into(), options.servers);
     GenerateOptions {
         region: options.region.clone(),
         reservations: options.reservations.unwrap_or(defaults.reservations),
