@@ -12,6 +12,7 @@ Examples:
   ras snapshot generate --servers 20000 --reservations 80 --state steady --seed 7 --out region
   ras snapshot generate --servers 1000000 --reservations 2000 --out large
   ras snapshot generate --servers 100000 --state greedy --out hard
+  ras snapshot generate --servers 20000 --state churned --hours 48 --out two-days
   ras snapshot generate --profile switches --servers 4034 --msbs 292 --hardware-types 1 --out switches";
 
 /// `ras snapshot generate`
@@ -42,6 +43,12 @@ pub struct Generate {
     /// Whether the reservations already have servers
     #[arg(long, value_enum, value_name = "STATE", default_value_t = State::Cold)]
     pub state: State,
+    /// Hourly solves of `--state churned`, each to a gap of 0.5% or until it stalls [default: 24]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=8760))]
+    pub hours: Option<u32>,
+    /// Deadline of each of these solves; one that is cut short may differ the next time [default: none]
+    #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
+    pub deadline: Option<Duration>,
     /// Share of the servers needed to meet all requests [default: 0.90]
     #[arg(long, value_name = "SHARE", value_parser = quantity::share)]
     pub utilisation: Option<f64>,
@@ -65,6 +72,8 @@ pub enum State {
     Steady,
     /// Everything, but for embedded buffers, after months of a greedy allocator that spreads nothing.
     Greedy,
+    /// What hourly solves made of `greedy`: requests resized, servers failed, containers moved on.
+    Churned,
 }
 
 /// What fleet a generated region is like.
@@ -88,12 +97,13 @@ impl From<FleetProfile> for generate::Profile {
     }
 }
 
-impl From<State> for generate::State {
-    fn from(state: State) -> generate::State {
-        match state {
+impl State {
+    /// What the generator makes; hours of solves make the rest of `churned`.
+    pub const fn generated(self) -> generate::State {
+        match self {
             State::Cold => generate::State::Cold,
             State::Steady => generate::State::Steady,
-            State::Greedy => generate::State::Greedy,
+            State::Greedy | State::Churned => generate::State::Greedy,
         }
     }
 }
