@@ -1,10 +1,10 @@
 //! Figures 7, 8, 9 and 16: a region followed hour by hour, one solve each.
 
-use super::chain::{self, Pace};
 use super::ours::{self, How, Ours};
 use super::{Beside, Figure, Figures, Plot, Series, Unit, mean, quantile};
 use anyhow::{Context, Result};
 use fleet::{RegionSnapshot, ReservationName, ServerName, Targets};
+use ras::hour::{self, Beginning, Pace};
 use report::number::{decimal, percent, seconds};
 use report::thrash::{Moved, thrash};
 use tempfile::TempDir;
@@ -59,7 +59,7 @@ pub fn figures(
     wanted: &Figures,
     say: &dyn Fn(&str),
 ) -> Result<Vec<Figure>> {
-    let beginning = chain::Beginning::of(first);
+    let beginning = Beginning::of(first);
     let mut region = first.clone();
     let (mut done, mut last, mut previous) = (Vec::new(), None::<TempDir>, None);
     for hour in 1..=hours {
@@ -88,7 +88,7 @@ pub fn figures(
             cut: solved.was_cut(),
             beside,
         });
-        let parts = chain::next_hour(&region, &solved.targets, &beginning, hour, pace);
+        let parts = hour::next_hour(&region, &solved.targets, &beginning, hour, pace);
         let next = RegionSnapshot::new(parts)
             .with_context(|| format!("the region after hour {hour} is broken (a bug)"))?;
         previous = Some(std::mem::replace(&mut region, next));

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`ours`] | one solve of ours, in a process of its own |
 //! | [`competitors`] | each competitor, run and judged by the same code |
-//! | [`chain`], [`containers`] | what happens to a region in an hour; what runs on its servers (pure) |
+//! | [`chain`] | regions that a chain of solves begins with (pure) |
 //! | [`hours`], [`sizes`], [`spread`] | the figures, as data |
 //! | [`machine`], [`markdown`], [`page`] | where it ran; rows for the results; the page |
 //! | [`options`], [`run()`] | the command line; one run |
@@ -16,7 +16,6 @@
 
 pub mod chain;
 pub mod competitors;
-pub mod containers;
 pub mod hours;
 pub mod machine;
 pub mod markdown;

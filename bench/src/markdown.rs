@@ -9,11 +9,12 @@ use std::fmt::Write as _;
 const NOTHING: &str = "-";
 
 /// The columns of the table of competitors.
-pub const COLUMNS: [&str; 11] = [
+pub const COLUMNS: [&str; 12] = [
     "competitor",
     "seconds",
     "primal",
     "own bound",
+    "start over bound",
     "gap",
     "in-use moves",
     "memory",
@@ -24,7 +25,7 @@ pub const COLUMNS: [&str; 11] = [
 ];
 
 /// The cells of one competitor, in order of [`COLUMNS`].
-pub fn cells(of: &Competitor) -> [String; 11] {
+pub fn cells(of: &Competitor) -> [String; 12] {
     let shown = |value: Option<f64>, show: fn(f64) -> String| {
         plain(&value.map_or_else(|| NOTHING.to_owned(), show))
     };
@@ -38,6 +39,7 @@ pub fn cells(of: &Competitor) -> [String; 11] {
         shown(of.seconds, seconds),
         shown(of.primal, amount),
         shown(of.dual_bound, amount),
+        shown(of.start, percent),
         shown(of.gap, percent),
         shown(of.gap_in_use_moves, decimal),
         shown(of.memory_bytes.map(|bytes| bytes as f64), bytes),

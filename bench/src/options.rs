@@ -2,7 +2,7 @@
 
 use crate::{Figures, Rival};
 use clap::Args;
-use ras::cli::State;
+use ras::cli::{FleetProfile, State};
 use ras::quantity;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,22 +30,33 @@ Examples:
   ras-bench --out bench                                  # about two minutes
   ras-bench --servers 20000 --reservations 80 --deadline 60s --figures none --out bench
   ras-bench --servers 100000 --only greedy --figures 10,11 --deadline 10m --out bench
+  ras-bench --servers 100000 --state greedy --only solver,lp --figures 16 --deadline 60s --out bench
+  ras-bench --profile research --only solver,pooled --figures none --deadline 35s --out bench
   ras-bench region --only solver,pooled,lp --figures 9,16 --hours 168 --out bench
   ras-bench --servers 100000 --only greedy --figures 7,9 --warm --deadline 10m --out bench")]
 pub struct Options {
     /// A region of your own, instead of a generated one
-    #[arg(conflicts_with_all = ["servers", "reservations", "state"])]
+    #[arg(conflicts_with_all = ["servers", "profile", "msbs", "hardware_types", "reservations", "state"])]
     pub snapshot: Option<PathBuf>,
-    /// Servers of the generated region, 1,000 to 1,000,000
-    #[arg(long, value_name = "COUNT", default_value_t = 2_000)]
-    pub servers: usize,
-    /// Its guaranteed reservations [default: 40, or one for 300 servers where that is more]
+    /// Servers of the generated region, 1,000 to 1,000,000 [default: 2,000; 939 of `research`, 10,001 of `switches`]
+    #[arg(long, value_name = "COUNT")]
+    pub servers: Option<usize>,
+    /// What fleet it is like; figures 10 and 11 are of `ras` always
+    #[arg(long, value_enum, value_name = "PROFILE", default_value_t = FleetProfile::Ras)]
+    pub profile: FleetProfile,
+    /// Its MSBs [default: those of the profile]
+    #[arg(long, value_name = "COUNT")]
+    pub msbs: Option<usize>,
+    /// Its hardware types [default: those of the profile]
+    #[arg(long, value_name = "COUNT")]
+    pub hardware_types: Option<usize>,
+    /// Its guaranteed reservations [default: those of the profile; of `ras` at least 40]
     #[arg(long, value_name = "COUNT")]
     pub reservations: Option<usize>,
-    /// What it holds already when competitors begin
+    /// What it holds already when competitors begin; figures 7, 8, 9 and 16 follow `steady` instead of `cold`
     #[arg(long, value_enum, value_name = "STATE", default_value_t = State::Cold)]
     pub state: State,
-    /// How long each competitor has, and each solve of a figure
+    /// How long each competitor has, each solve of a figure, and each hour of `--state churned`
     #[arg(long, value_name = "DURATION", value_parser = quantity::duration, default_value = "5s")]
     pub deadline: Duration,
     /// The proved gap at which a solve of this solver ends before [default: 0.01%]

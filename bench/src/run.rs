@@ -1,6 +1,5 @@
 //! One run: the region, its competitors, the figures, and the files that hold the results.
 
-use crate::chain::Pace;
 use crate::machine::Machine;
 use crate::options::Options;
 use crate::ours::How;
@@ -8,16 +7,19 @@ use crate::{Bench, Figure, Region, Rival, competitors, hours, markdown, page, si
 use anyhow::{Context as _, Result, ensure};
 use chrono::{DateTime, Utc};
 use clap::ValueEnum;
-use datasets::generate::{self, GenerateOptions, generate};
+use datasets::generate::{GenerateOptions, generate};
 use fleet::RegionSnapshot;
-use ras::cli::{SolveOptions, State};
+use ras::churn;
+use ras::cli::{FleetProfile, SolveOptions, State};
 use ras::context::Context;
 use ras::exit::Verdict;
+use ras::hour::Pace;
 use ras::interrupt;
 use ras::layout::Table;
 use ras::results::{read_snapshot, write_text};
 use ras::settings::Settings;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Below this HiGHS is ended before it has read the problem.
@@ -25,6 +27,9 @@ const DEADLINE_LEAST: Duration = Duration::from_secs(1);
 
 /// Share of the servers that the requests of figures 12 to 15 take, buffers included.
 const ROOMY: f64 = 0.7;
+
+/// Servers of a generated region.
+const SERVERS: usize = 2_000;
 
 /// Reservations of a generated region, where it is small.
 const RESERVATIONS_LEAST: usize = 40;
@@ -42,7 +47,7 @@ pub fn run(options: &Options, context: &Context) -> Result<Verdict> {
             eprintln!("{:7.1}s  {text}", context.began.elapsed().as_secs_f64());
         }
     };
-    let (region, origin) = region(options, options.state, None)?;
+    let (region, origin) = region(options, options.state, None, &say)?;
     // Better refused now than after minutes; but not before there is something to measure.
     std::fs::create_dir_all(&options.out)
         .with_context(|| format!("--out: {} cannot be made", options.out.display()))?;
@@ -87,14 +92,17 @@ fn today() -> DateTime<Utc> {
     Utc::now()
 }
 
-fn how(options: &Options) -> Result<How> {
-    let of_solve = SolveOptions {
+fn of_solve(options: &Options) -> SolveOptions {
+    SolveOptions {
         threads: options.threads,
         highs_memory: options.highs_memory,
         seed: Some(options.seed),
         ..SolveOptions::default()
-    };
-    let settings = Settings::new(&of_solve)?;
+    }
+}
+
+fn how(options: &Options) -> Result<How> {
+    let settings = Settings::new(&of_solve(options))?;
     Ok(How {
         deadline: options.deadline,
         gap: options.gap,
@@ -109,34 +117,43 @@ fn region(
     options: &Options,
     state: State,
     utilisation: Option<f64>,
+    say: &dyn Fn(&str),
 ) -> Result<(RegionSnapshot, String)> {
     if let Some(folder) = &options.snapshot {
         return Ok((read_snapshot(folder)?, format!("read from {}", folder.display())));
     }
-    let defaults = GenerateOptions::new(options.servers);
-    let least = RESERVATIONS_LEAST.min(options.servers / 10);
-    let (state, word) = generated_state(state);
+    let ras = options.profile == FleetProfile::Ras;
+    let servers = options.servers.or(ras.then_some(SERVERS));
+    let defaults = GenerateOptions::of(options.profile.into(), servers);
+    let least = if ras { RESERVATIONS_LEAST.min(defaults.servers / 10) } else { 0 };
     let generated = GenerateOptions {
         reservations: options.reservations.unwrap_or(defaults.reservations.max(least)),
+        msbs: options.msbs.unwrap_or(defaults.msbs),
+        hardware_types: options.hardware_types.unwrap_or(defaults.hardware_types),
         seed: options.seed,
-        state,
+        state: state.generated(),
         utilisation: utilisation.unwrap_or(defaults.utilisation),
         ..defaults
     };
     let parts = generate(&generated).context("no region was generated")?;
     let region = RegionSnapshot::new(parts).context("the generated region is invalid (a bug)")?;
-    let full = utilisation.map_or_else(String::new, |share| {
-        format!(", requests taking {}", ras::number::percent(share))
-    });
-    Ok((region, format!("generated, {word}, seed {}{full}", options.seed)))
-}
-
-/// What the generator makes of a state, and its word.
-const fn generated_state(state: State) -> (generate::State, &'static str) {
-    match state {
-        State::Cold => (generate::State::Cold, "cold"),
-        State::Steady => (generate::State::Steady, "steady"),
+    let mut origin = format!("generated, {}, seed {}", generated.state.as_str(), options.seed);
+    if let Some(share) = utilisation {
+        origin.push_str(&format!(", requests taking {}", ras::number::percent(share)));
     }
+    if state != State::Churned {
+        return Ok((region, origin));
+    }
+    origin.push_str(&format!(", then {} hourly solves", churn::HOURS));
+    let say = |text: &str| say(&format!("before the competitors: {text}"));
+    let pace = Pace::ordinary(options.seed);
+    let hourly = SolveOptions {
+        deadline: Some(options.deadline),
+        gap: Some(churn::GAP),
+        ..of_solve(options)
+    };
+    let region = churn::churn(region, churn::HOURS, &pace, &Settings::new(&hourly)?, &say)?;
+    Ok((Arc::unwrap_or_clone(region), origin))
 }
 
 fn figures(
@@ -149,7 +166,10 @@ fn figures(
     let mut figures = Vec::new();
     if wanted.any(&[7, 8, 9, 16]) {
         // What happens to a region in a day happens to one that is held.
-        let (held, _) = region(options, State::Steady, None)?;
+        let held = match options.state {
+            State::Cold => region(options, State::Steady, None, say)?.0,
+            State::Steady | State::Greedy | State::Churned => snapshot.clone(),
+        };
         let pace = Pace { resized: options.resized, failed: options.failed, seed: options.seed };
         figures.extend(hours::figures(
             &held,
@@ -162,12 +182,12 @@ fn figures(
         )?);
     }
     if wanted.any(&[10, 11]) {
-        let (servers, (state, _)) = (snapshot.servers.len(), generated_state(options.state));
-        figures.extend(sizes::figures(servers, state, how, wanted, say)?);
+        let servers = snapshot.servers.len();
+        figures.extend(sizes::figures(servers, options.state.generated(), how, wanted, say)?);
     }
     if wanted.any(&[12, 13, 14, 15]) {
         // Greedy assignment needs room: in a tight region it leaves reservations short.
-        let (roomy, origin) = region(options, State::Cold, Some(ROOMY))?;
+        let (roomy, origin) = region(options, State::Cold, Some(ROOMY), say)?;
         figures.extend(spread::figures(&roomy, &origin, how, wanted, say)?);
     }
     figures.sort_by_key(|figure| figure.number);

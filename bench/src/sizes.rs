@@ -68,6 +68,7 @@ pub fn figures(
     let state = match state {
         State::Cold => "nothing held",
         State::Steady => "held for months",
+        State::Greedy => "held after months of a greedy allocator",
     };
     let made =
         format!("Generated regions of {} servers, {state}, each solved once.", sizes.join(", "));

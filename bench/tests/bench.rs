@@ -62,6 +62,26 @@ fn competitors_are_measured_printed_and_drawn() {
     assert!(rows.contains("| greedy |") && rows.contains("generated, cold, seed 1"), "{rows}");
 }
 
+#[test]
+fn hard_starts_show_how_far_away_they_are() {
+    let place = tempfile::tempdir().expect("a folder");
+    let line = "--deadline 20s --gap 20% --runs 1 --only solver,greedy --figures none";
+    let start = |region: &str, origin: &str| {
+        let found = bench(place.path(), &format!("{region} {line} --out b"));
+        assert!(
+            found["region"]["origin"].as_str().is_some_and(|of| of.contains(origin)),
+            "{found}"
+        );
+        let start = member(&found, "solver")["start"].as_f64();
+        assert_eq!(start, member(&found, "greedy")["start"].as_f64());
+        start.expect("a bound")
+    };
+    let greedy = start("--servers 1000 --reservations 5 --state greedy", "greedy, seed 1");
+    let churned = start("--servers 1000 --reservations 5 --state churned", "then 24 hourly solves");
+    assert!(churned < greedy, "{churned}, {greedy}");
+    assert!(start("--profile research --state greedy", "greedy") > 0.0);
+}
+
 /// Takes out what differs from run to run: times, memory, where and when.
 fn lasting(value: &Value) -> Value {
     match value {

@@ -1,4 +1,5 @@
-//! Synthetic regions, shaped by what RAS (SOSP'21) publishes about Facebook's.
+//! Synthetic regions, shaped by what RAS (SOSP'21) publishes about Facebook's, or like two other fleets
+//! ([`Profile`]).
 //!
 //! Everything here is made up: no server, owner or service of a generated region exists, and its
 //! region and owners are named `generated...`. What follows the paper is the shape: hardware mix
@@ -14,8 +15,10 @@ mod classes;
 mod draw;
 mod events;
 mod fill;
+mod greedy;
 mod hardware;
 mod level;
+mod mixed;
 mod plan;
 mod services;
 mod steady;
@@ -25,29 +28,34 @@ use fleet::{
     ReservationRow, RruRow, SHARED_BUFFER_FRACTION_DEFAULT, SHARED_BUFFER_PREFIX, ServerRow,
     SnapshotParts, Weights,
 };
-use hardware::{CATALOGUE, Floor, KINDS_MAX};
+use hardware::{Floor, KINDS_MAX};
 use services::Service;
 use std::ops::RangeInclusive;
 use steady::{Binding, Holder};
 
-/// What region to generate. [`GenerateOptions::new`] gives the defaults for a number of servers.
+/// What region to generate. [`GenerateOptions::of`] gives the defaults of a profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GenerateOptions {
+    /// What fleet the region is like.
+    pub profile: Profile,
     /// The region's name. Default: `generated`.
     pub region: String,
-    /// Servers, 1,000 to 1,000,000.
+    /// Servers, 1,000 to 1,000,000; other profiles than `ras` from 200.
     pub servers: usize,
     /// Guaranteed reservations, at most one for ten servers. Two elastic ones come on top.
-    /// Default: one for 300 servers, 5 to 2,000.
+    /// Default: one for 300 servers, 5 to 2,000; 9 of `research`, 16 of `switches`.
     pub reservations: usize,
-    /// MSBs, at least 2 and as many as datacenters; the first is the oldest. Default: 36.
+    /// MSBs, at least 2 and as many as datacenters; the first is the oldest. Default: 36; 42 of
+    /// `research`, 261 of `switches`.
     pub msbs: usize,
-    /// Datacenters. The MSBs of one follow each other in age. Default: 3.
+    /// Datacenters. The MSBs of one follow each other in age. Default: 3; 8 of `research`.
     pub datacenters: usize,
-    /// Hardware types, up to 20. Default: 12, in nine categories.
+    /// Hardware types, up to 20. Default: 12, in nine categories. Of `research` up to one for three
+    /// servers; default: 161.
     pub hardware_types: usize,
     /// Racks, at least one for each MSB. Default: one for 40 servers, but six for each MSB, so
-    /// that small regions mix hardware too.
+    /// that small regions mix hardware too; of `research` one for 12 servers, of `switches` one for
+    /// each MSB.
     pub racks: Option<usize>,
     /// The seed of everything random. Default: 1.
     pub seed: u64,
@@ -62,13 +70,29 @@ pub struct GenerateOptions {
 impl GenerateOptions {
     /// The defaults for a region of this many servers.
     pub fn new(servers: usize) -> GenerateOptions {
+        GenerateOptions::of(Profile::Ras, Some(servers))
+    }
+
+    /// The defaults of a profile, for a number of servers of its own or this one.
+    pub fn of(profile: Profile, servers: Option<usize>) -> GenerateOptions {
+        let servers = servers.unwrap_or(match profile {
+            Profile::Ras => 20_000,
+            Profile::Research => 939,
+            Profile::Switches => 10_001,
+        });
+        let (reservations, msbs, datacenters, hardware_types) = match profile {
+            Profile::Ras => ((servers / 300).clamp(5, 2_000), 36, 3, 12),
+            Profile::Research => (9, 42, 8, 161),
+            Profile::Switches => (16, 261, 3, 12),
+        };
         GenerateOptions {
+            profile,
             region: "generated".to_owned(),
             servers,
-            reservations: (servers / 300).clamp(5, 2_000),
-            msbs: 36,
-            datacenters: 3,
-            hardware_types: 12,
+            reservations,
+            msbs,
+            datacenters,
+            hardware_types,
             racks: None,
             seed: 1,
             state: State::Cold,
@@ -77,7 +101,12 @@ impl GenerateOptions {
     }
 
     fn rack_count(&self) -> usize {
-        self.racks.unwrap_or_else(|| (self.servers / 40).max(self.msbs * 6).min(self.servers))
+        let wanted = match self.profile {
+            Profile::Ras => (self.servers / 40).max(self.msbs * 6),
+            Profile::Research => (self.servers / 12).max(self.msbs),
+            Profile::Switches => self.msbs,
+        };
+        self.racks.unwrap_or(wanted.min(self.servers))
     }
 
     fn check(&self) -> Result<(), GenerateError> {
@@ -88,11 +117,16 @@ impl GenerateOptions {
             let (from, until) = range.into_inner();
             Err(GenerateError::OutOfRange { option, value, from, until })
         };
-        within("servers", self.servers, 1_000..=1_000_000)?;
+        let (least, kinds) = match self.profile {
+            Profile::Ras => (1_000, KINDS_MAX),
+            Profile::Research => (200, self.servers / mixed::MSBS_OF_A_RARE_KIND),
+            Profile::Switches => (200, KINDS_MAX),
+        };
+        within("servers", self.servers, least..=1_000_000)?;
         within("reservations", self.reservations, 1..=self.servers / 10)?;
         within("datacenters", self.datacenters, 1..=100)?;
         within("msbs", self.msbs, self.datacenters.max(2)..=(self.servers / 10).min(1_000))?;
-        within("hardware types", self.hardware_types, 1..=KINDS_MAX)?;
+        within("hardware types", self.hardware_types, 1..=kinds)?;
         within("racks", self.rack_count(), self.msbs..=self.servers)?;
         if !(0.1..=0.97).contains(&self.utilisation) {
             return Err(GenerateError::Utilisation { value: self.utilisation });
@@ -104,6 +138,18 @@ impl GenerateOptions {
     }
 }
 
+/// What fleet a region is like: defaults of the other options, and the mix of hardware.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// Facebook's, as the paper shows it: MSBs of many racks, each rack of one type.
+    #[default]
+    Ras,
+    /// A research grid: a great many types of a few servers each, in one to three MSBs.
+    Research,
+    /// A fleet whose fault domain is the switch: a great many MSBs of one rack each.
+    Switches,
+}
+
 /// What is held at the region's instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
@@ -113,6 +159,9 @@ pub enum State {
     /// Everything, for months: then 5 % of the requests were resized, 0.3 % of the servers failed
     /// and a few moves are under way.
     Steady,
+    /// Capacities without embedded buffers, after half a year under a greedy allocator that spreads
+    /// nothing.
+    Greedy,
 }
 
 impl State {
@@ -121,12 +170,13 @@ impl State {
         match self {
             State::Cold => "cold",
             State::Steady => "steady",
+            State::Greedy => "greedy",
         }
     }
 
     /// Reads the word for it.
     pub fn parse(word: &str) -> Option<State> {
-        [State::Cold, State::Steady].into_iter().find(|state| state.as_str() == word)
+        [State::Cold, State::Steady, State::Greedy].into_iter().find(|state| state.as_str() == word)
     }
 }
 
@@ -158,18 +208,29 @@ pub enum GenerateError {
 pub fn generate(options: &GenerateOptions) -> Result<SnapshotParts, GenerateError> {
     options.check()?;
     let floor = hardware::lay_out(options);
-    let steady = options.state == State::Steady;
     let mut log = events::Log::new();
-    let share = if steady { steady::OLD_UNPLANNED } else { events::UNPLANNED_SHARE };
+    let share = match options.state {
+        State::Cold => events::UNPLANNED_SHARE,
+        State::Steady | State::Greedy => steady::OLD_UNPLANNED,
+    };
     let mut usable = events::unplanned(options, &floor, &mut log, share);
     let supply = fill::by_kind(&floor, &fill::count_pools(&floor, |ix| usable[ix]));
-    let mut services = services::draft(options, &supply);
-    let plan = plan::settle(options, &floor, &mut services, &usable);
-    let bindings = if steady {
-        let elastic = ELASTIC.len();
-        steady::age(options, &floor, &mut services, plan, &mut usable, &mut log, elastic)
-    } else {
-        vec![Binding::default(); floor.servers.len()]
+    let mut services = services::draft(options, &floor.catalogue, &supply);
+    let elastic = ELASTIC.len();
+    let bindings = match options.state {
+        State::Cold => {
+            plan::settle(options, &floor, &mut services, &usable);
+            vec![Binding::default(); floor.servers.len()]
+        }
+        State::Steady => {
+            let plan = plan::settle(options, &floor, &mut services, &usable);
+            steady::age(options, &floor, &mut services, plan, &mut usable, &mut log, elastic)
+        }
+        State::Greedy => {
+            let failed = greedy::fail_since(options, &floor, &mut usable, &mut log);
+            plan::settle(options, &floor, &mut services, &usable);
+            greedy::pass(options, &floor, &services, &usable, &failed, elastic)
+        }
     };
     events::planned(options, &floor, &mut log);
     events::past(options, &floor, &mut log);
@@ -191,9 +252,12 @@ pub fn generate(options: &GenerateOptions) -> Result<SnapshotParts, GenerateErro
 /// The elastic reservations of every region: what section 3.4 names as their users.
 const ELASTIC: [&str; 2] = ["elastic-async-compute", "elastic-offline-training"];
 
+fn kind_names(floor: &Floor) -> Vec<HardwareTypeName> {
+    floor.catalogue.iter().map(|kind| kind.name.as_ref().into()).collect()
+}
+
 fn server_rows(floor: &Floor, services: &[Service], bindings: &[Binding]) -> Vec<ServerRow> {
-    let kinds: Vec<HardwareTypeName> =
-        CATALOGUE[..floor.kinds].iter().map(|kind| kind.name.into()).collect();
+    let kinds = kind_names(floor);
     let shared: Vec<ReservationName> =
         kinds.iter().map(|kind| format!("{SHARED_BUFFER_PREFIX}{kind}").into()).collect();
     let elastic = ELASTIC.map(ReservationName::from);
@@ -216,7 +280,7 @@ fn server_rows(floor: &Floor, services: &[Service], bindings: &[Binding]) -> Vec
                 target_pending: binding.pending.is_some(),
                 in_use: binding.in_use,
                 loaned_to: binding.loaned_to.map(|ix| elastic[ix].clone()),
-                power_watts: Some(CATALOGUE[server.kind].watts),
+                power_watts: Some(floor.catalogue[server.kind].watts),
             }
         })
         .collect()
@@ -261,8 +325,7 @@ fn reservation_rows(services: &[Service]) -> Vec<ReservationRow> {
 
 /// Values of the services, and of the elastic reservations, which may borrow any server.
 fn rru_rows(floor: &Floor, services: &[Service]) -> Vec<RruRow> {
-    let kinds: Vec<HardwareTypeName> =
-        CATALOGUE[..floor.kinds].iter().map(|kind| kind.name.into()).collect();
+    let kinds = kind_names(floor);
     let row = |id: &ReservationName, kind: usize, rru: f64| RruRow {
         reservation_id: id.clone(),
         hardware_type: kinds[kind].clone(),

@@ -8,6 +8,7 @@
 //! | [`service`] | the services of `ras up` |
 //! | [`store`] | opens the Postgres of a region |
 //! | [`solve`] | the shell around a solve: deadline, Ctrl-C, results on disk |
+//! | [`hour`], [`churn`] | what happens to a region in an hour (pure); a region after hours of solves |
 //! | [`client`] | HTTP client of a server |
 //! | [`request_file`], [`plan_answer`], [`plan_text`] | a capacity request and the plan that answers it |
 //! | [`highs_process`] | HiGHS in a child process that can be killed |
@@ -25,6 +26,7 @@
 // Output passes `terminal`.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod churn;
 pub mod cli;
 pub mod client;
 pub mod command;
@@ -32,6 +34,7 @@ pub mod context;
 pub mod executable;
 pub mod exit;
 pub mod highs_process;
+pub mod hour;
 pub mod interrupt;
 pub mod layout;
 pub mod memory;

@@ -1,7 +1,7 @@
 //! Service classes: what a server is worth to each (RAS, SOSP'21, section 2.3 and figure 3) and
 //! which hardware types it can use (section 2.4 and figure 4).
 
-use super::hardware::{CATALOGUE, Family, HardwareKind};
+use super::hardware::{Family, HardwareKind};
 use rand::RngExt;
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand_chacha::ChaCha8Rng;
@@ -74,8 +74,9 @@ impl Class {
         }
     }
 
-    /// RRU of one server of a type for a service of this class: generation times what the class
-    /// makes of the type's family and subtype, to two decimals.
+    /// RRU of one server of a type for a service of this class: generation and speed times what the
+    /// class makes of the type's family and subtype, to two decimals. To classes that gain nothing from
+    /// a processor, speed is nothing either.
     pub fn value(self, kind: &HardwareKind) -> f64 {
         let fit = match (self, kind.family) {
             (Class::Cache, Family::Memory) => 1.5,
@@ -88,7 +89,9 @@ impl Class {
             }
             _ => 1.0,
         };
-        (self.gains()[kind.generation] * fit * 100.0).round() / 100.0
+        let gains = self.gains();
+        let speed = if gains == [1.0; 3] { 1.0 } else { kind.speed };
+        (gains[kind.generation] * fit * speed * 100.0).round() / 100.0
     }
 
     /// Whether a type is of any use to the class.
@@ -101,6 +104,9 @@ impl Class {
     }
 }
 
+/// Share of the types that [`Width::Most`] means.
+const MOST: f64 = 0.85;
+
 /// How many hardware types may fulfil a request: the columns of figure 4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Width {
@@ -112,6 +118,8 @@ pub(super) enum Width {
     Eight,
     /// Ten to twelve: any generation and configuration.
     Any,
+    /// Most of a great many: not of figure 4.
+    Most,
 }
 
 impl Width {
@@ -127,25 +135,26 @@ pub(super) fn eligible(
     class: Class,
     width: Width,
     supply: &[usize],
+    catalogue: &[HardwareKind],
 ) -> Vec<usize> {
     let stocked = |k: &usize| supply[*k] > 0;
     let mut usable: Vec<usize> =
-        (0..supply.len()).filter(|k| stocked(k) && class.can_use(&CATALOGUE[*k])).collect();
+        (0..supply.len()).filter(|k| stocked(k) && class.can_use(&catalogue[*k])).collect();
     if usable.is_empty() {
         // A short catalogue has no accelerators and perhaps no disks; any server must do.
         usable = (0..supply.len()).filter(stocked).collect();
     }
     let mut chosen = match (class, width) {
         (Class::Training | Class::Storage, _) => usable,
-        (_, Width::One) => vec![single(rng, class, &usable, supply)],
-        (_, Width::Few) => few(rng, class, &usable),
+        (_, Width::One) => vec![single(rng, class, &usable, supply, catalogue)],
+        (_, Width::Few) => few(rng, class, &usable, catalogue),
         (_, Width::Eight) => {
             // Either the two newest generations, any memory and flash; or any generation, as
             // long as it is no storage. Both are eight of the first twelve types.
             let late = rng.random_bool(0.5);
             let mut eight = usable;
-            eight.retain(|&k| match CATALOGUE[k].family {
-                Family::Compute | Family::Memory => !late || CATALOGUE[k].generation > 0,
+            eight.retain(|&k| match catalogue[k].family {
+                Family::Compute | Family::Memory => !late || catalogue[k].generation > 0,
                 Family::Flash => late,
                 Family::Disk | Family::Accelerator => false,
             });
@@ -158,9 +167,14 @@ pub(super) fn eligible(
             let wanted = rng.random_range(10..=12);
             let mut any = usable;
             any.shuffle(rng);
-            any.sort_by_key(|&k| CATALOGUE[k].family == Family::Disk);
+            any.sort_by_key(|&k| catalogue[k].family == Family::Disk);
             any.truncate(wanted);
             any
+        }
+        (_, Width::Most) => {
+            let mut most = usable;
+            most.retain(|_| rng.random_bool(MOST));
+            most
         }
     };
     if chosen.is_empty() {
@@ -171,14 +185,20 @@ pub(super) fn eligible(
 }
 
 /// One type: seven times of ten a general one of the newest generation, else one the class likes.
-fn single(rng: &mut ChaCha8Rng, class: Class, usable: &[usize], supply: &[usize]) -> usize {
+fn single(
+    rng: &mut ChaCha8Rng,
+    class: Class,
+    usable: &[usize],
+    supply: &[usize],
+    catalogue: &[HardwareKind],
+) -> usize {
     let newest = rng.random_bool(0.7);
     let liked = |k: usize| {
-        let family = CATALOGUE[k].family;
+        let family = catalogue[k].family;
         match class {
             Class::Cache => family == Family::Memory,
             Class::DataStore => family == Family::Flash,
-            _ if newest => family == Family::Compute && CATALOGUE[k].generation == 2,
+            _ if newest => family == Family::Compute && catalogue[k].generation == 2,
             _ => family != Family::Disk,
         }
     };
@@ -191,13 +211,18 @@ fn single(rng: &mut ChaCha8Rng, class: Class, usable: &[usize], supply: &[usize]
 }
 
 /// Two to four types of neighbouring generations, the class's own family first.
-fn few(rng: &mut ChaCha8Rng, class: Class, usable: &[usize]) -> Vec<usize> {
+fn few(
+    rng: &mut ChaCha8Rng,
+    class: Class,
+    usable: &[usize],
+    catalogue: &[HardwareKind],
+) -> Vec<usize> {
     let wanted = rng.random_range(2..=4);
     let newest: usize = rng.random_range(0..=2);
     let mut near: Vec<(bool, usize, usize)> = usable
         .iter()
         .map(|&k| {
-            let kind = &CATALOGUE[k];
+            let kind = &catalogue[k];
             let own = match class {
                 Class::Cache => kind.family == Family::Memory,
                 Class::DataStore => kind.family == Family::Flash,

@@ -27,6 +27,8 @@ pub(super) enum Concern {
     Resizes,
     Failures,
     PendingMoves,
+    GreedyLives,
+    GreedyFailures,
 }
 
 /// The random stream of one concern.

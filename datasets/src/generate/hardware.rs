@@ -1,10 +1,11 @@
 //! The floor: datacenters, MSBs, racks and servers, with a hardware mix that follows the age of
 //! each MSB (RAS, SOSP'21, section 2.2 and figure 2).
 
-use super::GenerateOptions;
 use super::draw::{Concern, apportion, apportion_at_least_one, log_normal, stream, whole};
+use super::{GenerateOptions, Profile, mixed};
 use fleet::{DatacenterName, MsbName, RackName, ServerName};
 use rand::RngExt;
+use std::borrow::Cow;
 
 /// What a hardware category is built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,23 +18,25 @@ pub(super) enum Family {
 }
 
 /// A hardware type of the catalogue.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct HardwareKind {
     /// `C<category>-S<subtype>`, as figure 2 names them.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Processor generation, 0 to 2.
     pub generation: usize,
     /// Subtype within its category, from 1.
     pub subtype: usize,
     pub family: Family,
+    /// What a server of it does, beyond what its generation says.
+    pub speed: f64,
     /// When it was bought: from the oldest MSB (0) to the newest (1).
-    bought: (f64, f64),
+    pub bought: (f64, f64),
     /// Its share of what was bought while it was on sale.
-    share: f64,
+    pub share: f64,
     /// Typical draw of one server under load.
     pub watts: f64,
     /// Servers in a rack of it, against a rack of compute servers.
-    density: f64,
+    pub density: f64,
 }
 
 const fn kind(
@@ -45,10 +48,11 @@ const fn kind(
     watts: f64,
     density: f64,
 ) -> HardwareKind {
-    HardwareKind { name, generation, subtype, family, bought, share, watts, density }
+    let (name, speed) = (Cow::Borrowed(name), 1.0);
+    HardwareKind { name, generation, subtype, family, speed, bought, share, watts, density }
 }
 
-/// The most hardware types a region can have.
+/// How many hardware types the catalogue has.
 pub(super) const KINDS_MAX: usize = 20;
 
 /// Hardware types in order of importance: a region of `n` types has the first `n`.
@@ -58,7 +62,7 @@ pub(super) const KINDS_MAX: usize = 20;
 /// so that general compute is most of the region and accelerators a few per cent of it, only in
 /// its newest MSBs.
 #[rustfmt::skip]
-pub(super) const CATALOGUE: [HardwareKind; KINDS_MAX] = [
+static CATALOGUE: [HardwareKind; KINDS_MAX] = [
     kind("C3-S1", (1, 1), Family::Compute,     (0.15, 0.75), 1.00,  330.0, 1.0),
     kind("C6-S1", (2, 1), Family::Compute,     (0.50, 1.00), 1.10,  390.0, 1.0),
     kind("C1-S1", (0, 1), Family::Compute,     (0.00, 0.35), 1.00,  280.0, 1.0),
@@ -90,7 +94,7 @@ const SKIPPED_KINDS: f64 = 0.15;
 
 /// Each type is in at least this many MSBs (if there are as many racks): a type in one MSB
 /// can guarantee nothing.
-const MSBS_OF_A_KIND: usize = 4;
+pub(super) const MSBS_OF_A_KIND: usize = 4;
 
 /// An MSB of the floor.
 pub(super) struct Msb {
@@ -108,7 +112,7 @@ pub(super) struct Rack {
 pub(super) struct Server {
     pub name: ServerName,
     pub rack: usize,
-    /// Position in [`CATALOGUE`].
+    /// Position in [`Floor::catalogue`].
     pub kind: usize,
 }
 
@@ -119,7 +123,9 @@ pub(super) struct Floor {
     pub msbs: Vec<Msb>,
     pub racks: Vec<Rack>,
     pub servers: Vec<Server>,
-    /// Number of hardware types: the first ones of [`CATALOGUE`].
+    /// The hardware types.
+    pub catalogue: Vec<HardwareKind>,
+    /// How many there are.
     pub kinds: usize,
 }
 
@@ -137,11 +143,26 @@ impl Floor {
 
 /// Builds the floor.
 pub(super) fn lay_out(options: &GenerateOptions) -> Floor {
-    let kinds = options.hardware_types;
-    let per_msb = racks_by_msb(options);
-    let mix = mixes(options, &per_msb);
-    let width = |count: usize| count.to_string().len();
+    let (catalogue, racks) = match options.profile {
+        Profile::Ras => {
+            (CATALOGUE[..options.hardware_types].to_vec(), filled_with_one_type_each(options))
+        }
+        Profile::Research => mixed::many_types(options),
+        Profile::Switches => {
+            let catalogue = CATALOGUE[..options.hardware_types].to_vec();
+            let racks = mixed::many_msbs(options, &catalogue);
+            (catalogue, racks)
+        }
+    };
+    name(options, catalogue, racks)
+}
 
+/// A rack to be: its MSB, and the type of each server.
+pub(super) type Filled = (usize, Vec<usize>);
+
+/// Gives names to everything. Racks are in the order of their MSBs.
+fn name(options: &GenerateOptions, catalogue: Vec<HardwareKind>, filled: Vec<Filled>) -> Floor {
+    let width = |count: usize| count.to_string().len();
     let datacenters: Vec<DatacenterName> =
         (1..=options.datacenters).map(|d| format!("dc{d}").into()).collect();
     let msb_width = width(options.msbs).max(2);
@@ -151,39 +172,45 @@ pub(super) fn lay_out(options: &GenerateOptions) -> Floor {
             datacenter: m * options.datacenters / options.msbs,
         })
         .collect();
-
-    let rack_width = width(per_msb.iter().copied().max().unwrap_or(0)).max(3);
-    let mut racks = Vec::with_capacity(options.rack_count());
-    let mut rack_kinds = Vec::with_capacity(options.rack_count());
-    for (m, counts) in mix.iter().enumerate() {
-        let kinds_here = counts.iter().enumerate().flat_map(|(k, &n)| std::iter::repeat_n(k, n));
-        for (r, k) in kinds_here.enumerate() {
-            let name = format!("{}-r{:0rack_width$}", msbs[m].name, r + 1).into();
-            racks.push(Rack { name, msb: m });
-            rack_kinds.push(k);
-        }
+    let by_msb = filled.chunk_by(|a, b| a.0 == b.0).map(<[Filled]>::len);
+    let rack_width = width(by_msb.max().unwrap_or(0)).max(3);
+    let largest = filled.iter().map(|(_, kinds)| kinds.len()).max().unwrap_or(0);
+    let server_width = width(largest).max(2);
+    let mut racks: Vec<Rack> = Vec::with_capacity(filled.len());
+    let mut servers = Vec::with_capacity(options.servers);
+    let mut number = 0;
+    for (msb, kinds) in filled {
+        number = if racks.last().is_some_and(|last| last.msb == msb) { number + 1 } else { 1 };
+        let name: RackName = format!("{}-r{number:0rack_width$}", msbs[msb].name).into();
+        servers.extend(kinds.into_iter().enumerate().map(|(s, kind)| Server {
+            name: format!("{name}-s{:0server_width$}", s + 1).into(),
+            rack: racks.len(),
+            kind,
+        }));
+        racks.push(Rack { name, msb });
     }
+    let kinds = catalogue.len();
+    Floor { datacenters, msbs, racks, servers, catalogue, kinds }
+}
 
+/// Racks bought whole, as in figure 2.
+fn filled_with_one_type_each(options: &GenerateOptions) -> Vec<Filled> {
+    let mix = mixes(options, &racks_by_msb(options));
+    let racks: Vec<(usize, usize)> = (mix.iter().enumerate())
+        .flat_map(|(m, counts)| counts.iter().enumerate().map(move |(k, &n)| (m, k, n)))
+        .flat_map(|(m, k, n)| std::iter::repeat_n((m, k), n))
+        .collect();
     let mut rng = stream(options.seed, Concern::RackSizes);
     let weights: Vec<f64> =
-        rack_kinds.iter().map(|&k| CATALOGUE[k].density * rng.random_range(0.92..1.08)).collect();
+        (racks.iter()).map(|&(_, k)| CATALOGUE[k].density * rng.random_range(0.92..1.08)).collect();
     let sizes = apportion_at_least_one(options.servers, &weights);
-
     let mut rng = stream(options.seed, Concern::MixedRacks);
-    let server_width = width(sizes.iter().copied().max().unwrap_or(0)).max(2);
-    let mut servers = Vec::with_capacity(options.servers);
-    for (rack, &size) in sizes.iter().enumerate() {
-        let second = second_kind(&mut rng, &mix[racks[rack].msb], rack_kinds[rack]);
-        for s in 0..size {
-            let repaired = second.filter(|_| s * 4 >= size * 3);
-            servers.push(Server {
-                name: format!("{}-s{:0server_width$}", racks[rack].name, s + 1).into(),
-                rack,
-                kind: repaired.unwrap_or(rack_kinds[rack]),
-            });
-        }
-    }
-    Floor { datacenters, msbs, racks, servers, kinds }
+    let filled = racks.into_iter().zip(sizes).map(|((m, kind), size)| {
+        let second = second_kind(&mut rng, &mix[m], kind);
+        let repaired = |s: usize| second.filter(|_| s * 4 >= size * 3);
+        (m, (0..size).map(|s| repaired(s).unwrap_or(kind)).collect())
+    });
+    filled.collect()
 }
 
 /// The type that fills the last quarter of a mixed rack: another one of the same MSB. The number
@@ -200,7 +227,7 @@ fn second_kind(rng: &mut rand_chacha::ChaCha8Rng, counts: &[usize], first: usize
 }
 
 /// How many racks each MSB has: they vary a little.
-fn racks_by_msb(options: &GenerateOptions) -> Vec<usize> {
+pub(super) fn racks_by_msb(options: &GenerateOptions) -> Vec<usize> {
     let mut rng = stream(options.seed, Concern::MsbSizes);
     let weights: Vec<f64> = (0..options.msbs).map(|_| log_normal(&mut rng, 1.0, 0.08)).collect();
     apportion_at_least_one(options.rack_count(), &weights)
@@ -265,7 +292,7 @@ fn distance(kind: &HardwareKind, age: f64) -> f64 {
 }
 
 /// How much of a type was bought at an age: all of its share while on sale, fading on both sides.
-fn on_sale(kind: &HardwareKind, age: f64) -> f64 {
+pub(super) fn on_sale(kind: &HardwareKind, age: f64) -> f64 {
     const FADE: f64 = 0.06;
     let (from, until) = kind.bought;
     let outside = (from - age).max(age - until).max(0.0);

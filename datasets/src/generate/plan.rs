@@ -36,7 +36,7 @@ pub(super) struct Plan<'a> {
 
 /// Servers of a type's shared buffer: the default fraction of all there are, half up, as
 /// `fleet::RegionSnapshot` makes it.
-fn shared_buffer(all: usize) -> usize {
+pub(super) fn shared_buffer(all: usize) -> usize {
     whole((SHARED_BUFFER_FRACTION_DEFAULT * all as f64 + 0.5).floor())
 }
 
@@ -239,7 +239,7 @@ fn shares(floor: &Floor, service: &Service, holding: &Holding) -> Option<Vec<f64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::{events, hardware, services};
+    use crate::generate::{Profile, events, hardware, services};
 
     /// The promise of every generated region, checked on the assignment behind it: no pool gives
     /// more than it has, and every service has what was asked for.
@@ -248,7 +248,7 @@ mod tests {
         let mut log = events::Log::new();
         let usable = events::unplanned(options, &floor, &mut log, events::UNPLANNED_SHARE);
         let pools = count_pools(&floor, |ix| usable[ix]);
-        let mut services = services::draft(options, &by_kind(&floor, &pools));
+        let mut services = services::draft(options, &floor.catalogue, &by_kind(&floor, &pools));
         let plan = settle(options, &floor, &mut services, &usable);
         for (pool, &servers) in pools.iter().enumerate() {
             let given: usize =
@@ -283,6 +283,12 @@ mod tests {
             check(&GenerateOptions { hardware_types: 1, ..base.clone() });
             check(&GenerateOptions { hardware_types: 20, reservations: 60, ..base.clone() });
             check(&GenerateOptions { utilisation: 0.97, reservations: 60, ..base });
+            for profile in [Profile::Research, Profile::Switches] {
+                let base = GenerateOptions { seed, ..GenerateOptions::of(profile, None) };
+                check(&base);
+                check(&GenerateOptions { hardware_types: 1, ..base.clone() });
+                check(&GenerateOptions { reservations: 60, ..base });
+            }
         }
     }
 }

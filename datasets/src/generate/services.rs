@@ -1,9 +1,9 @@
 //! The requests: who wants how much of what, under which policy (RAS, SOSP'21, section 2.4).
 
-use super::GenerateOptions;
 use super::classes::{Class, Width, eligible};
 use super::draw::{Concern, apportion, log_normal, stream, whole};
-use super::hardware::CATALOGUE;
+use super::hardware::HardwareKind;
+use super::{GenerateOptions, Profile};
 use fleet::{MICRO, Name, OwnerName, ReservationName};
 use rand::RngExt;
 use rand::seq::SliceRandom;
@@ -70,7 +70,11 @@ impl Service {
 }
 
 /// Draws the services, in no order of size. `supply` counts usable servers of each type.
-pub(super) fn draft(options: &GenerateOptions, supply: &[usize]) -> Vec<Service> {
+pub(super) fn draft(
+    options: &GenerateOptions,
+    catalogue: &[HardwareKind],
+    supply: &[usize],
+) -> Vec<Service> {
     let count = options.reservations;
     let sizes = sizes(options);
     let classes = classes(options.seed, count);
@@ -80,11 +84,14 @@ pub(super) fn draft(options: &GenerateOptions, supply: &[usize]) -> Vec<Service>
     for width in widths.iter_mut().take(count / 40 + 1) {
         *width = if rng.random_bool(0.6) { Width::Eight } else { Width::Any };
     }
+    if options.profile == Profile::Research {
+        widths.fill(Width::Most);
+    }
     let mut services: Vec<Service> = (0..count)
         .map(|rank| {
             let class = classes[rank];
-            let types = eligible(&mut rng, class, widths[rank], supply);
-            let values = types.into_iter().map(|k| (k, micro(class.value(&CATALOGUE[k]))));
+            let types = eligible(&mut rng, class, widths[rank], supply, catalogue);
+            let values = types.into_iter().map(|k| (k, micro(class.value(&catalogue[k]))));
             blank(class, sizes[rank], values.collect())
         })
         .collect();

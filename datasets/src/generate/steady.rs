@@ -8,7 +8,7 @@
 use super::GenerateOptions;
 use super::draw::{Concern, stream, whole};
 use super::events::{HARDWARE_SHARE, Log, UNPLANNED_SHARE};
-use super::fill::by_kind;
+use super::fill::{Holding, by_kind};
 use super::hardware::Floor;
 use super::plan::{Plan, cut};
 use super::services::Service;
@@ -22,7 +22,7 @@ use rand::seq::{IndexedRandom, SliceRandom};
 pub(super) const OLD_UNPLANNED: f64 = 0.002;
 
 /// Share of servers that failed since.
-const FAILED_SINCE: f64 = UNPLANNED_SHARE - OLD_UNPLANNED;
+pub(super) const FAILED_SINCE: f64 = UNPLANNED_SHARE - OLD_UNPLANNED;
 
 /// Share of requests that were resized since the last solve, and by how much.
 const RESIZED: f64 = 0.05;
@@ -73,7 +73,8 @@ pub(super) fn age(
 ) -> Vec<Binding> {
     let mut bindings = bind(floor, &plan, usable);
     bind_unusable(options, floor, &plan, usable, &mut bindings);
-    run_load(options, services, &plan, usable, &mut bindings);
+    let held: Vec<i64> = plan.holdings.iter().map(Holding::total).collect();
+    run_load(options, services, &held, usable, &mut bindings);
     lend(options, usable, &mut bindings, elastic);
     let failed = fail(options, floor, &plan, usable, &mut bindings, log);
     resize(options, services);
@@ -148,19 +149,19 @@ fn bind_unusable(
 
 /// Runs containers: on a part of each reservation's capacity, so that its embedded buffer is idle;
 /// storage uses every server it has (section 3.3.2). In all, about 80 % of servers are in use
-/// (section 4.6).
-fn run_load(
+/// (section 4.6). `held`: micro-RRU that each service holds.
+pub(super) fn run_load(
     options: &GenerateOptions,
     services: &[Service],
-    plan: &Plan,
+    held: &[i64],
     usable: &[bool],
     bindings: &mut [Binding],
 ) {
     let mut rng = stream(options.seed, Concern::Load);
-    let loads: Vec<f64> = (services.iter().zip(&plan.holdings))
-        .map(|(service, holding)| {
+    let loads: Vec<f64> = (services.iter().zip(held))
+        .map(|(service, &held)| {
             let load = rng.random_range(LOAD.0..LOAD.1);
-            let promised = (service.capacity * MICRO) as f64 / holding.total().max(1) as f64;
+            let promised = (service.capacity * MICRO) as f64 / held.max(1) as f64;
             if service.msb_buffer { (load * promised).min(1.0) } else { 1.0 }
         })
         .collect();
@@ -173,7 +174,12 @@ fn run_load(
 }
 
 /// Lends idle servers to the elastic reservations (section 3.4).
-fn lend(options: &GenerateOptions, usable: &[bool], bindings: &mut [Binding], elastic: usize) {
+pub(super) fn lend(
+    options: &GenerateOptions,
+    usable: &[bool],
+    bindings: &mut [Binding],
+    elastic: usize,
+) {
     let mut rng = stream(options.seed, Concern::Loans);
     for (binding, &usable) in bindings.iter_mut().zip(usable) {
         let (lent, to) = (rng.random_bool(LENT), rng.random_range(0..elastic.max(1)));

@@ -3,39 +3,52 @@
 use super::solving::SolveOptions;
 use crate::quantity;
 use clap::{Args, ValueEnum};
+use datasets::generate;
 use std::path::PathBuf;
 use std::time::Duration;
 
 const GENERATE_EXAMPLES: &str = "\
 Examples:
   ras snapshot generate --servers 20000 --reservations 80 --state steady --seed 7 --out region
-  ras snapshot generate --servers 1000000 --reservations 2000 --out large";
+  ras snapshot generate --servers 1000000 --reservations 2000 --out large
+  ras snapshot generate --servers 100000 --state greedy --out hard
+  ras snapshot generate --servers 20000 --state churned --hours 48 --out two-days
+  ras snapshot generate --profile switches --servers 4034 --msbs 292 --hardware-types 1 --out switches";
 
 /// `ras snapshot generate`
 #[derive(Debug, Args)]
 #[command(after_help = GENERATE_EXAMPLES)]
 pub struct Generate {
-    /// Servers, 1,000 to 1,000,000
-    #[arg(long, value_name = "COUNT")]
-    pub servers: usize,
-    /// Guaranteed reservations [default: one for 300 servers, 5 to 2,000]
+    /// Servers, 1,000 to 1,000,000 [default: 939 of `research`, 10,001 of `switches`]
+    #[arg(long, value_name = "COUNT", required_unless_present = "profile")]
+    pub servers: Option<usize>,
+    /// What fleet it is like: other defaults and another mix of hardware
+    #[arg(long, value_enum, value_name = "PROFILE", default_value_t = FleetProfile::Ras)]
+    pub profile: FleetProfile,
+    /// Guaranteed reservations [default: one for 300 servers, 5 to 2,000; 9 and 16]
     #[arg(long, value_name = "COUNT")]
     pub reservations: Option<usize>,
-    /// MSBs [default: 36]
+    /// MSBs [default: 36; 42 and 261]
     #[arg(long, value_name = "COUNT")]
     pub msbs: Option<usize>,
-    /// Datacenters [default: 3]
+    /// Datacenters [default: 3; 8 of `research`]
     #[arg(long, value_name = "COUNT")]
     pub datacenters: Option<usize>,
-    /// Hardware types [default: 12]
+    /// Hardware types [default: 12; 161 of `research`]
     #[arg(long, value_name = "COUNT")]
     pub hardware_types: Option<usize>,
-    /// Racks [default: one for 40 servers, at least six in each MSB]
+    /// Racks [default: one for 40 servers, at least six in each MSB; one for 12 servers; one for each MSB]
     #[arg(long, value_name = "COUNT")]
     pub racks: Option<usize>,
     /// Whether the reservations already have servers
     #[arg(long, value_enum, value_name = "STATE", default_value_t = State::Cold)]
     pub state: State,
+    /// Hourly solves of `--state churned`, each to a gap of 0.5% or until it stalls [default: 24]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=8760))]
+    pub hours: Option<u32>,
+    /// Deadline of each of these solves; one that is cut short may differ the next time [default: none]
+    #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
+    pub deadline: Option<Duration>,
     /// Share of the servers needed to meet all requests [default: 0.90]
     #[arg(long, value_name = "SHARE", value_parser = quantity::share)]
     pub utilisation: Option<f64>,
@@ -57,6 +70,42 @@ pub enum State {
     Cold,
     /// Everything, for months; then some requests were resized.
     Steady,
+    /// Everything, but for embedded buffers, after months of a greedy allocator that spreads nothing.
+    Greedy,
+    /// What hourly solves made of `greedy`: requests resized, servers failed, containers moved on.
+    Churned,
+}
+
+/// What fleet a generated region is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FleetProfile {
+    /// Facebook's: MSBs of many racks, each rack of one hardware type.
+    Ras,
+    /// A research grid: a great many hardware types of a few servers, in one to three MSBs each.
+    Research,
+    /// The fault domain is the switch: a great many MSBs of one rack.
+    Switches,
+}
+
+impl From<FleetProfile> for generate::Profile {
+    fn from(profile: FleetProfile) -> generate::Profile {
+        match profile {
+            FleetProfile::Ras => generate::Profile::Ras,
+            FleetProfile::Research => generate::Profile::Research,
+            FleetProfile::Switches => generate::Profile::Switches,
+        }
+    }
+}
+
+impl State {
+    /// What the generator makes; hours of solves make the rest of `churned`.
+    pub const fn generated(self) -> generate::State {
+        match self {
+            State::Cold => generate::State::Cold,
+            State::Steady => generate::State::Steady,
+            State::Greedy | State::Churned => generate::State::Greedy,
+        }
+    }
 }
 
 const SOLVE_EXAMPLES: &str = "\

@@ -1,16 +1,26 @@
 //! `ras snapshot generate`
 
-use crate::cli::{self, Generate};
+use crate::churn;
+use crate::cli::{Generate, SolveOptions, State};
 use crate::context::Context;
 use crate::exit::Verdict;
-use anyhow::{Context as _, Result};
-use datasets::generate::{GenerateOptions, State, generate};
+use crate::hour::Pace;
+use crate::progress::Reporter;
+use crate::settings::Settings;
+use anyhow::{Context as _, Result, ensure};
+use datasets::generate::{GenerateOptions, generate};
 use fleet::RegionSnapshot;
 use serde_json::json;
+use std::sync::Arc;
 
 pub(super) fn run(options: &Generate, context: &Context) -> Result<Verdict> {
+    let churned = options.state == State::Churned;
+    ensure!(churned || options.hours.is_none(), "--hours is for --state churned only");
+    ensure!(churned || options.deadline.is_none(), "--deadline is for --state churned only");
     let parts = generate(&generate_options(options)).context("generation failed")?;
     let snapshot = RegionSnapshot::new(parts).context("the generated region is invalid (a bug)")?;
+    let snapshot =
+        if churned { after_hours(snapshot, options, context)? } else { Arc::new(snapshot) };
     datasets::write_snapshot(&options.out, &snapshot)
         .with_context(|| format!("cannot write the snapshot to {}", options.out.display()))?;
     let json = json!({
@@ -40,8 +50,27 @@ pub(super) fn run(options: &Generate, context: &Context) -> Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
+/// The region after its hours.
+fn after_hours(
+    first: RegionSnapshot,
+    options: &Generate,
+    context: &Context,
+) -> Result<Arc<RegionSnapshot>> {
+    let of_solve = SolveOptions {
+        deadline: options.deadline,
+        gap: Some(churn::GAP),
+        seed: Some(options.seed),
+        ..SolveOptions::default()
+    };
+    let settings = Settings::new(&of_solve)?;
+    let reporter = Reporter::new(context.global.quiet, context.began, None);
+    let hours = options.hours.unwrap_or(churn::HOURS);
+    let pace = Pace::ordinary(options.seed);
+    churn::churn(first, hours, &pace, &settings, &|text| reporter.note(text))
+}
+
 fn generate_options(options: &Generate) -> GenerateOptions {
-    let defaults = GenerateOptions::new(options.servers);
+    let defaults = GenerateOptions::of(options.profile.into(), options.servers);
     GenerateOptions {
         region: options.region.clone(),
         reservations: options.reservations.unwrap_or(defaults.reservations),
@@ -50,10 +79,7 @@ fn generate_options(options: &Generate) -> GenerateOptions {
         hardware_types: options.hardware_types.unwrap_or(defaults.hardware_types),
         racks: options.racks,
         seed: options.seed,
-        state: match options.state {
-            cli::State::Cold => State::Cold,
-            cli::State::Steady => State::Steady,
-        },
+        state: options.state.generated(),
         utilisation: options.utilisation.unwrap_or(defaults.utilisation),
         ..defaults
     }

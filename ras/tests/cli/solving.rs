@@ -178,3 +178,17 @@ fn progress_is_told_to_a_parent_process_as_lines_of_json() {
     let quiet = place.ras("solve region --out result --gap 1% -q").code_in(&[0, 2]);
     assert_eq!(quiet.stdout(), "");
 }
+
+#[test]
+fn churned_region_is_the_same_each_time() {
+    let place = Place::new();
+    let line = "snapshot generate --servers 1000 --reservations 6 --seed 3";
+    for out in ["one", "two"] {
+        place.ras(&format!("{line} --state churned --hours 2 --quiet --out {out}")).code(0);
+    }
+    place.ras(&format!("{line} --state greedy --out greedy")).code(0);
+    let servers = |out: &str| fs::read(place.path(&format!("{out}/servers.parquet"))).expect("it");
+    assert!(servers("one") == servers("two"));
+    assert!(servers("one") != servers("greedy"));
+    place.ras(&format!("{line} --hours 3 --out x")).fails_with(&["--hours", "churned"]);
+}
