@@ -224,11 +224,11 @@ table! {
         min_gap_until_deadline: f64 = 0.001, "gap",
             "The same where a deadline is given: its time is used while it pays.", "Decision 0031.";
         min_gain: f64 = 0.02, "share of the gap",
-            "Gain of the last batches below which no other follows.", "As for other steps.";
+            "Gain of a window of batches below which no other follows.", "As for other steps.";
         reservations_per_batch: usize = 20, "reservations",
-            "The last batches are one for so many reservations.",
+            "Reservations for each batch of the window that ends exchanges.",
             "One batch ended 100,000 greedy at 3.8 instead of 1.3 %: decision 0031.";
-        max_window: usize = 50, "batches", "The last batches at most.", "Not varied.";
+        max_window: usize = 50, "batches", "The longest window.", "Not varied.";
     }
     /// Restarts near the incumbent.
     restart: RestartParams {

@@ -12,8 +12,8 @@ use crate::report::Termination;
 use crate::sub_mip::FreeItems;
 
 impl Run<'_> {
-    /// Solves sub-MIPs batch by batch until the last batches gained little. The size of a batch is fixed, so the number of
-    /// threads does not change the result.
+    /// Solves sub-MIPs batch by batch until a window of batches gained little. The size of a batch is fixed, so the
+    /// number of threads does not change the result.
     pub(super) fn exchange(&mut self) -> Termination {
         let (Some((mut state, _)), Some(prices)) = (self.best.clone(), self.dual.clone()) else {
             return Termination::Stalled;
@@ -61,7 +61,7 @@ impl Run<'_> {
             }
             self.offer(&state, "mip");
             gains.push(gained);
-            // One batch tries a few reservations only: it takes several to tell that nothing is to be had.
+            // A batch tries a few reservations only, so a single one without gain says little.
             let recent: f64 = gains.iter().rev().take(window).sum();
             if gains.len() >= window && recent < PARAMS.exchange.min_gain * open {
                 return Termination::Stalled;
