@@ -17,6 +17,7 @@ mod events;
 mod fill;
 mod greedy;
 mod hardware;
+mod layout;
 mod level;
 mod mixed;
 mod plan;
@@ -207,7 +208,7 @@ pub enum GenerateError {
 /// Options out of range.
 pub fn generate(options: &GenerateOptions) -> Result<SnapshotParts, GenerateError> {
     options.check()?;
-    let floor = hardware::lay_out(options);
+    let floor = layout::lay_out(options);
     let mut log = events::Log::new();
     let share = match options.state {
         State::Cold => events::UNPLANNED_SHARE,

@@ -1,8 +1,8 @@
 //! The floor: datacenters, MSBs, racks and servers, with a hardware mix that follows the age of
 //! each MSB (RAS, SOSP'21, section 2.2 and figure 2).
 
+use super::GenerateOptions;
 use super::draw::{Concern, apportion, apportion_at_least_one, log_normal, stream, whole};
-use super::{GenerateOptions, Profile, mixed};
 use fleet::{DatacenterName, MsbName, RackName, ServerName};
 use rand::RngExt;
 use std::borrow::Cow;
@@ -62,7 +62,7 @@ pub(super) const KINDS_MAX: usize = 20;
 /// so that general compute is most of the region and accelerators a few per cent of it, only in
 /// its newest MSBs.
 #[rustfmt::skip]
-static CATALOGUE: [HardwareKind; KINDS_MAX] = [
+pub(super) static CATALOGUE: [HardwareKind; KINDS_MAX] = [
     kind("C3-S1", (1, 1), Family::Compute,     (0.15, 0.75), 1.00,  330.0, 1.0),
     kind("C6-S1", (2, 1), Family::Compute,     (0.50, 1.00), 1.10,  390.0, 1.0),
     kind("C1-S1", (0, 1), Family::Compute,     (0.00, 0.35), 1.00,  280.0, 1.0),
@@ -141,27 +141,15 @@ impl Floor {
     }
 }
 
-/// Builds the floor.
-pub(super) fn lay_out(options: &GenerateOptions) -> Floor {
-    let (catalogue, racks) = match options.profile {
-        Profile::Ras => {
-            (CATALOGUE[..options.hardware_types].to_vec(), filled_with_one_type_each(options))
-        }
-        Profile::Research => mixed::many_types(options),
-        Profile::Switches => {
-            let catalogue = CATALOGUE[..options.hardware_types].to_vec();
-            let racks = mixed::many_msbs(options, &catalogue);
-            (catalogue, racks)
-        }
-    };
-    name(options, catalogue, racks)
-}
-
 /// A rack to be: its MSB, and the type of each server.
 pub(super) type Filled = (usize, Vec<usize>);
 
 /// Gives names to everything. Racks are in the order of their MSBs.
-fn name(options: &GenerateOptions, catalogue: Vec<HardwareKind>, filled: Vec<Filled>) -> Floor {
+pub(super) fn name(
+    options: &GenerateOptions,
+    catalogue: Vec<HardwareKind>,
+    filled: Vec<Filled>,
+) -> Floor {
     let width = |count: usize| count.to_string().len();
     let datacenters: Vec<DatacenterName> =
         (1..=options.datacenters).map(|d| format!("dc{d}").into()).collect();
@@ -194,7 +182,7 @@ fn name(options: &GenerateOptions, catalogue: Vec<HardwareKind>, filled: Vec<Fil
 }
 
 /// Racks bought whole, as in figure 2.
-fn filled_with_one_type_each(options: &GenerateOptions) -> Vec<Filled> {
+pub(super) fn filled_with_one_type_each(options: &GenerateOptions) -> Vec<Filled> {
     let mix = mixes(options, &racks_by_msb(options));
     let racks: Vec<(usize, usize)> = (mix.iter().enumerate())
         .flat_map(|(m, counts)| counts.iter().enumerate().map(move |(k, &n)| (m, k, n)))

@@ -244,7 +244,7 @@ mod tests {
     /// The promise of every generated region, checked on the assignment behind it: no pool gives
     /// more than it has, and every service has what was asked for.
     fn check(options: &GenerateOptions) {
-        let floor = hardware::lay_out(options);
+        let floor = layout::lay_out(options);
         let mut log = events::Log::new();
         let usable = events::unplanned(options, &floor, &mut log, events::UNPLANNED_SHARE);
         let pools = count_pools(&floor, |ix| usable[ix]);
