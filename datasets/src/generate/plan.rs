@@ -239,7 +239,7 @@ fn shares(floor: &Floor, service: &Service, holding: &Holding) -> Option<Vec<f64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::{Profile, events, hardware, services};
+    use crate::generate::{Profile, events, layout, services};
 
     /// The promise of every generated region, checked on the assignment behind it: no pool gives
     /// more than it has, and every service has what was asked for.
