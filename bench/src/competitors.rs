@@ -35,9 +35,12 @@ pub struct Competitor {
     pub primal: Option<f64>,
     /// No assignment costs less: by its own account.
     pub dual_bound: Option<f64>,
-    /// (today's assignment - best bound of the run) / best bound, in phase 1: how far the start is away.
-    /// `None` where the bound is not positive.
+    /// (today's assignment - best bound of the run) / best bound, in phase 1 without the price of
+    /// shortfalls: how far the start is away. Below zero where too little is held. `None` where the
+    /// bound is not positive.
     pub start: Option<f64>,
+    /// RRU missing over all reservations in today's assignment.
+    pub start_short_rru: f64,
     /// (primal - best bound of the run) / |primal|.
     pub gap: Option<f64>,
     /// (primal - best bound of the run) / M of servers in use (RAS section 4.1.2).
@@ -56,6 +59,13 @@ pub struct Competitor {
     pub size: Option<(usize, usize, usize)>,
     /// Why there is no answer, or what there is to know of it.
     pub remark: Option<String>,
+}
+
+/// Today's assignment, which all begin with.
+#[derive(Clone, Copy)]
+struct Start {
+    over_bound: Option<f64>,
+    short_rru: f64,
 }
 
 /// One run of one competitor.
@@ -109,8 +119,12 @@ pub fn compare(
     let best = if best.is_finite() { best } else { relaxed.fold(f64::NEG_INFINITY, f64::max) };
     let best_bound = Some(best).filter(|best| best.is_finite());
     let price = snapshot.weights.move_in_use;
-    let today = mip::primal(snapshot, &Targets::unchanged(snapshot));
-    let start = best_bound.filter(|best| *best > 0.0).map(|best| (today - best).max(0.0) / best);
+    let today = audit(snapshot, &Targets::unchanged(snapshot));
+    let priced = today.objective.total - today.objective.rack_spread;
+    let start = Start {
+        over_bound: best_bound.filter(|best| *best > 0.0).map(|best| (priced - best) / best),
+        short_rru: today.shortfall.to_f64(),
+    };
     let competitors = (rivals.iter().zip(done))
         .filter_map(|(&rival, runs)| summary(rival, runs, best_bound, start, price))
         .collect();
@@ -227,7 +241,7 @@ fn summary(
     rival: Rival,
     mut runs: Vec<Run>,
     best_bound: Option<f64>,
-    start: Option<f64>,
+    start: Start,
     move_price: f64,
 ) -> Option<Competitor> {
     let seconds_of_runs: Vec<f64> =
@@ -248,7 +262,8 @@ fn summary(
         memory_bytes: run.memory_bytes,
         primal: run.primal,
         dual_bound: run.dual_bound,
-        start,
+        start: start.over_bound,
+        start_short_rru: start.short_rru,
         gap: run.primal.zip(open).map(|(primal, open)| {
             if open == 0.0 { 0.0 } else { open / primal.abs().max(f64::MIN_POSITIVE) }
         }),
@@ -271,11 +286,12 @@ mod tests {
     fn the_run_with_the_median_time_stands_for_all() {
         let run = |seconds, primal| Run { seconds, primal: Some(primal), ..Run::nothing() };
         let runs = vec![run(3.0, 30.0), run(1.0, 10.0), run(2.0, 20.0)];
-        let all = summary(Rival::Greedy, runs, Some(15.0), Some(0.5), 10.0).expect("runs");
+        let start = Start { over_bound: Some(0.5), short_rru: 3.0 };
+        let all = summary(Rival::Greedy, runs, Some(15.0), start, 10.0).expect("runs");
         assert_eq!((all.seconds, all.primal, all.start), (Some(2.0), Some(20.0), Some(0.5)));
         assert_eq!((all.gap, all.gap_in_use_moves), (Some(0.25), Some(0.5)));
-        let nothing = summary(Rival::Raw, vec![Run::nothing()], None, None, 10.0).expect("a run");
+        let nothing = summary(Rival::Raw, vec![Run::nothing()], None, start, 10.0).expect("a run");
         assert_eq!((nothing.seconds, nothing.gap), (None, None));
-        assert!(summary(Rival::Raw, Vec::new(), None, None, 10.0).is_none());
+        assert!(summary(Rival::Raw, Vec::new(), None, start, 10.0).is_none());
     }
 }

@@ -9,12 +9,13 @@ use std::fmt::Write as _;
 const NOTHING: &str = "-";
 
 /// The columns of the table of competitors.
-pub const COLUMNS: [&str; 12] = [
+pub const COLUMNS: [&str; 13] = [
     "competitor",
     "seconds",
     "primal",
     "own bound",
     "start over bound",
+    "start RRU short",
     "gap",
     "in-use moves",
     "memory",
@@ -25,7 +26,7 @@ pub const COLUMNS: [&str; 12] = [
 ];
 
 /// The cells of one competitor, in order of [`COLUMNS`].
-pub fn cells(of: &Competitor) -> [String; 12] {
+pub fn cells(of: &Competitor) -> [String; 13] {
     let shown = |value: Option<f64>, show: fn(f64) -> String| {
         plain(&value.map_or_else(|| NOTHING.to_owned(), show))
     };
@@ -40,6 +41,7 @@ pub fn cells(of: &Competitor) -> [String; 12] {
         shown(of.primal, amount),
         shown(of.dual_bound, amount),
         shown(of.start, percent),
+        shown(Some(of.start_short_rru), decimal),
         shown(of.gap, percent),
         shown(of.gap_in_use_moves, decimal),
         shown(of.memory_bytes.map(|bytes| bytes as f64), bytes),

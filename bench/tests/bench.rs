@@ -72,14 +72,18 @@ fn hard_starts_show_how_far_away_they_are() {
             found["region"]["origin"].as_str().is_some_and(|of| of.contains(origin)),
             "{found}"
         );
-        let start = member(&found, "solver")["start"].as_f64();
-        assert_eq!(start, member(&found, "greedy")["start"].as_f64());
-        start.expect("a bound")
+        let [start, beside] = ["solver", "greedy"]
+            .map(|rival| ["start", "start_short_rru"].map(|of| member(&found, rival)[of].as_f64()));
+        assert_eq!(start, beside);
+        start.map(|of| of.expect("a bound, and capacity"))
     };
-    let greedy = start("--servers 1000 --reservations 5 --state greedy", "greedy, seed 1");
-    let churned = start("--servers 1000 --reservations 5 --state churned", "then 24 hourly solves");
+    let [_, greedy] = start("--servers 1000 --reservations 5 --state greedy", "greedy, seed 1");
+    let [_, churned] =
+        start("--servers 1000 --reservations 5 --state churned", "then 24 hourly solves");
     assert!(churned < greedy, "{churned}, {greedy}");
-    assert!(start("--profile research --state greedy", "greedy") > 0.0);
+    let [over, short] =
+        start("--profile switches --servers 1000 --msbs 50 --state greedy", "greedy");
+    assert!(over > 0.0 && short > 0.0, "{over}, {short}");
 }
 
 /// Takes out what differs from run to run: times, memory, where and when.
