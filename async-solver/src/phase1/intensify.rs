@@ -68,13 +68,10 @@ impl Run<'_> {
         ControlFlow::Continue(self.has_gained(before))
     }
 
-    /// Whether the gap is so large that exchanges are worth their time.
+    /// Whether exchanges are worth their time: on a hard region, and while a deadline leaves some.
     fn is_exchange_worth(&self) -> bool {
-        let min_gap = match self.env.deadline {
-            Some(_) => PARAMS.exchange.min_gap_until_deadline,
-            None => PARAMS.exchange.min_gap,
-        };
-        self.relative_gap() > min_gap
+        let open = self.relative_gap() > PARAMS.exchange.min_gap_until_deadline;
+        self.is_hard() || self.env.deadline.is_some() && open
     }
 
     /// Whether exchanges will gain more than the first search.

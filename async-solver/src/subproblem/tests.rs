@@ -194,3 +194,59 @@ fn no_bound_is_above_the_optimum() {
     assert!(strong * 100 >= all * 60, "strong bound tight in {strong} of {all} cases only");
     assert!(found * 100 >= all * 80, "optimum found in {found} of {all} cases only");
 }
+
+/// Six idle servers stand in one MSB, three above the spread limit. Moving one to another MSB saves the surcharge of 0.3 and
+/// costs its move, 1: all six stay, although the other MSBs have room below their limits.
+#[test]
+fn held_servers_stay_above_the_spread_limit_where_new_ones_cost_more() {
+    let msbs = 3;
+    let item = |msb: u32| Item {
+        pool: msb,
+        value: MICRO,
+        held_in_use: 0,
+        held_idle: if msb == 0 { 6 } else { 0 },
+        pinned: false,
+    };
+    let slice = |msb: usize| MsbSlice {
+        msb: MsbIx::new(msb),
+        datacenter: 0,
+        most: i64::MAX,
+        over_max: 0,
+        items: msb..msb + 1,
+    };
+    let crowded = |buffered: bool| Term {
+        reservation: ReservationIx::new(0),
+        capacity: 8 * MICRO,
+        buffered,
+        beta: 0.3,
+        spread_limit: 3 * MICRO,
+        tau: if buffered { 0.5 } else { 0.0 },
+        short_price: 200.0,
+        short_max: 0,
+        level: 0,
+        weight: 1,
+        items: (0..3).map(item).collect(),
+        slices: (0..msbs).map(slice).collect(),
+        affinity: Vec::new(),
+        ineligible_held: Vec::new(),
+    };
+    for buffered in [false, true] {
+        let pool = |msb: usize| Pool { msb: MsbIx::new(msb), size: 8, keeper: Keeper::Anyone };
+        let model = Model {
+            weights: Weights::default(),
+            pools: (0..msbs).map(pool).collect(),
+            terms: vec![crowded(buffered)],
+            classes: msbs,
+            pool_of: Vec::new(),
+            levels: 1,
+            pin_price: 0.0,
+        };
+        let case = Case { model, prices: vec![2.0; msbs] };
+        let term = &case.model.terms[0];
+        let geometry = Geometry::new(&case.model, term);
+        let priced = Priced::unlimited(&case.model, term, &geometry, &case.prices);
+        let found = priced.best(&[priced.bound().top], 12).expect("servers suffice").1;
+        let optimum = optimum(&case);
+        assert!((found - optimum).abs() < 1e-6, "buffered {buffered}: {found}, not {optimum}");
+    }
+}
