@@ -331,22 +331,6 @@ describe("pages that follow the region", () => {
     await following.shows("#mover", "Moves are stopped");
     await call("POST", "/ops/v1/moves/resume");
   });
-});
-
-describe("pages of failures and maintenance", () => {
-  let context, watch, page, call;
-
-  before(async () => {
-    ({ context, watch, page } = await fresh());
-    page.setDefaultTimeout(60_000);
-    await signIn(new Mouse(page), page);
-    call = api(region);
-  });
-
-  after(async () => {
-    await context?.close();
-    assert.deepEqual(watch?.take(), []);
-  });
 
   const began = new Date(Date.now() - 60_000).toISOString();
   const lost = (more) => ({ event: "e-msb", scope: "msb", scope_id: "m05", kind: "correlated_failure", started_at: began, ...more });
