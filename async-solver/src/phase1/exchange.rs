@@ -10,6 +10,7 @@ use crate::neighbourhood::Neighbourhood;
 use crate::params::PARAMS;
 use crate::report::Termination;
 use crate::sub_mip::FreeItems;
+use std::collections::VecDeque;
 
 impl Run<'_> {
     /// Solves sub-MIPs batch by batch until a window of batches gained little. The size of a batch is fixed, so the
@@ -21,9 +22,7 @@ impl Run<'_> {
         let mut hood = Neighbourhood::new(self.model, &state, &prices, self.config.seed);
         let columns: Vec<usize> =
             (0..self.model.terms.len()).map(|term| self.lp.columns_of(term).count()).collect();
-        let mut gains: Vec<f64> = Vec::new();
-        let window = (columns.len() / PARAMS.exchange.reservations_per_batch)
-            .clamp(1, PARAMS.exchange.max_window);
+        let mut window = Window::of(columns.len());
         loop {
             if self.is_within_gap() {
                 return self.settled();
@@ -60,13 +59,33 @@ impl Run<'_> {
                 hood.update_exchanged(self.model, &state, terms, |term| changed[term]);
             }
             self.offer(&state, "mip");
-            gains.push(gained);
-            // A batch tries a few reservations only, so a single one without gain says little.
-            let recent: f64 = gains.iter().rev().take(window).sum();
-            if gains.len() >= window && recent < PARAMS.exchange.min_gain * open {
+            if window.add(gained) < PARAMS.exchange.min_gain * open {
                 return Termination::Stalled;
             }
         }
+    }
+}
+
+/// The gains of the last batches: a batch tries a few reservations only, so a single one without gain says little.
+struct Window {
+    length: usize,
+    gains: VecDeque<f64>,
+}
+
+impl Window {
+    /// The window of a region, by its number of reservations.
+    fn of(reservations: usize) -> Window {
+        let length = reservations / PARAMS.exchange.reservations_per_batch;
+        Window { length: length.clamp(1, PARAMS.exchange.max_window), gains: VecDeque::new() }
+    }
+
+    /// Adds the gain of a batch and returns the gain of the window; infinite until there are enough batches.
+    fn add(&mut self, gain: f64) -> f64 {
+        self.gains.push_back(gain);
+        if self.gains.len() > self.length {
+            self.gains.pop_front();
+        }
+        if self.gains.len() < self.length { f64::INFINITY } else { self.gains.iter().sum() }
     }
 }
 
@@ -74,4 +93,19 @@ impl Run<'_> {
 fn free_items(counts: &[Vec<u32>], terms: &[usize]) -> FreeItems {
     let items = |(term, counts): (usize, &Vec<u32>)| vec![terms.contains(&term); counts.len()];
     counts.iter().enumerate().map(items).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Window;
+
+    #[test]
+    fn exchanges_end_after_a_window_of_batches_without_gain() {
+        let mut window = Window::of(60);
+        assert_eq!(
+            [5.0, 0.0, 0.0, 1.0, 0.0].map(|gain| window.add(gain)),
+            [f64::INFINITY, f64::INFINITY, 5.0, 1.0, 1.0]
+        );
+        assert_eq!(Window::of(9).add(0.0), 0.0);
+    }
 }

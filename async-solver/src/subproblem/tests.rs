@@ -195,7 +195,7 @@ fn no_bound_is_above_the_optimum() {
     assert!(found * 100 >= all * 80, "optimum found in {found} of {all} cases only");
 }
 
-/// Six idle servers stand in one MSB, three above the spread limit. Moving one to another MSB saves the surcharge of 0.3 and
+/// Six idle servers are in one MSB, three above the spread limit. Moving one to another MSB saves the surcharge of 0.3 and
 /// costs its move, 1: all six stay, although the other MSBs have room below their limits.
 #[test]
 fn held_servers_stay_above_the_spread_limit_where_new_ones_cost_more() {
