@@ -17,6 +17,7 @@
 //! | [`drills`] | the effect of losing MSBs, preemption |
 //! | [`moves`] | moves, the mover, roll-outs |
 //! | [`solves`] | solves |
+//! | [`approval`] | rejections of solves and requests that await approval |
 //! | [`status`] | the stored region, counted |
 //! | [`tokens`] | API tokens and their caller |
 //!
@@ -35,6 +36,7 @@
 
 use serde::{Deserialize, Deserializer};
 
+pub mod approval;
 pub mod contracts;
 pub mod drills;
 pub mod emergencies;

@@ -37,6 +37,9 @@ pub struct Plan {
     /// Of the servers in use, those of other reservations.
     #[serde(default)]
     pub others_in_use: usize,
+    /// Whether only an operator may apply it, because it moves more servers in use of others than the settings allow.
+    #[serde(default)]
+    pub needs_approval: bool,
 }
 
 /// A change of a plan and its quote.

@@ -54,7 +54,15 @@ pub struct Request {
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
     pub granted_rru: Option<f64>,
-    /// The outcome: the quote of the grant, or `code`, `detail`, `reasons` and `alternatives` of the refusal.
+    /// Of a request that awaits approval: servers in use of others that its plan would move; else null.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub awaits_in_use: Option<u64>,
+    /// Servers in use of others that its plan may move, as an operator approved; null: never approved.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub approved_in_use: Option<u64>,
+    /// The outcome: the quote of the grant or of the plan that awaits approval, or `code`, `detail`, `reasons` and `alternatives` of the refusal.
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<Object>, required))]
     pub answer: Option<Value>,

@@ -158,12 +158,3 @@ pub struct GapPoint {
     /// Proved lower bound.
     pub dual_bound: Option<f64>,
 }
-
-/// Rejects the targets of a solve.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct SolveRejected {
-    /// Why; the audit trail keeps it.
-    pub why: String,
-}

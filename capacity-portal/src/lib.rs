@@ -81,6 +81,8 @@ pub struct PortalSettings {
     pub rehearsal: Option<Arc<dyn Rehearse>>,
     /// Limits of moves, which explain why pending moves wait.
     pub move_limits: MoveLimits,
+    /// Servers in use of others that a plan may move without the approval of an operator; `None`: any number.
+    pub approval_above: Option<u64>,
     /// Requests per second of one caller; `None`: 1,000.
     pub requests_per_second: Option<NonZeroU32>,
     /// Certificate and key; `None`: no TLS.
@@ -244,6 +246,7 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, Sampler) {
         remote_planner: RemotePlanner::new(broker.clone(), region.clone()),
         rehearsal: settings.rehearsal,
         move_limits: settings.move_limits,
+        approval_above: settings.approval_above,
         region_summaries: summaries,
         notifier,
         archive: settings.archive,

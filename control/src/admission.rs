@@ -8,7 +8,7 @@ mod grant;
 pub(crate) mod revalidate;
 pub mod worker;
 
-pub use grant::{REASONS, check_quota, promised_capacity, refusal_codes};
+pub use grant::{REASONS, check_quota, promised_capacity, refusal_codes, rejection};
 pub use revalidate::PlanInvalid;
 
 use crate::error::AdmissionError;
@@ -40,6 +40,8 @@ pub struct Admission {
     pub queue: PlanQueue,
     /// Plans made by workers.
     pub remote: RemotePlanner,
+    /// Servers in use of others that a plan may move without the approval of an operator; `None`: any number.
+    pub approval_above: Option<u64>,
 }
 
 /// A new plan and the region that it is based on.

@@ -85,9 +85,11 @@ impl Topic {
             Action::MaintenancePlanned | Action::MaintenanceChanged => {
                 &[Topic::Region, Topic::Maintenance]
             }
-            Action::RequestSubmitted | Action::RequestRefused | Action::RequestCancelled => {
-                &[Topic::Requests]
-            }
+            Action::RequestSubmitted
+            | Action::RequestAwaitsApproval
+            | Action::RequestApproved
+            | Action::RequestRefused
+            | Action::RequestCancelled => &[Topic::Requests],
             Action::PlanApplied | Action::ReservationRemoved => &[Topic::Region, Topic::Requests],
             Action::SolveRequested
             | Action::SolveCancelled

@@ -75,6 +75,8 @@ impl Wake {
             | Action::TokenCreated
             | Action::TokenRevoked
             | Action::RequestSubmitted
+            | Action::RequestAwaitsApproval
+            | Action::RequestApproved
             | Action::RequestRefused
             | Action::RequestCancelled
             | Action::ReservationRemoved

@@ -45,7 +45,7 @@ pub use region::{
 };
 pub use request::{
     AskingOptions, CancelRequest, ChangeOptions, CreateRequest, DeleteRequest, OrNever, OrRegion,
-    Policy, Request, RequestAction, ResizeRequest,
+    Policy, Request, RequestAction, RequestDecision, ResizeRequest,
 };
 pub use server::{Gone, Login, Logout, NetworkOptions, Secret, ServerOptions, Waiting, gone};
 pub use solving::{OverrideOptions, SolveOptions};

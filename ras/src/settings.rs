@@ -63,7 +63,8 @@ pub struct ServiceFile {
     /// Maximum age of other solves.
     #[serde(deserialize_with = "optional_duration")]
     pub keep_age: Option<Duration>,
-    /// Solves that move more servers in use than this await the approval of an operator.
+    /// Solves that move more servers in use than this, and requests that move more of others, await the approval of an
+    /// operator.
     pub approval_above_in_use_moves: Option<u64>,
 }
 

@@ -37,6 +37,8 @@ const ACTOR: &str = "scenario";
 pub struct Living {
     described: Option<SnapshotParts>,
     settings: MoverSettings,
+    /// Servers in use of others that a plan may move without approval.
+    approval_above: Option<u64>,
     stored: Option<Stored>,
     runtime: Runtime,
 }
@@ -66,6 +68,7 @@ impl Default for Living {
                 settle: Duration::from_millis(50),
                 ..MoverSettings::default()
             },
+            approval_above: None,
             stored: None,
             runtime: runtime.expect("a runtime"),
         }
@@ -98,7 +101,7 @@ impl Living {
         if self.stored.is_none() {
             let parts = self.described.take().ok_or("there is no region yet")?;
             let snapshot = RegionSnapshot::new(parts).map_err(|error| error.to_string())?;
-            let stored = Stored::new(&snapshot, self.settings.clone());
+            let stored = Stored::new(&snapshot, self.settings.clone(), self.approval_above);
             self.stored = Some(within(&self.runtime, stored)?);
         }
         let stored = self.stored.as_mut().ok_or("there is no region yet")?;
@@ -107,7 +110,7 @@ impl Living {
         Ok(output)
     }
 
-    /// Commands that describe the region before it is stored, or set the mover; `None`: another
+    /// Commands that describe the region before it is stored, or set mover and admission; `None`: another
     /// command.
     fn describe(&mut self, said: &mut Statement) -> Option<Result<(), String>> {
         let verb = said.verb.clone();
@@ -118,6 +121,7 @@ impl Living {
                 return Some(made.map(|parts| self.described = Some(parts)));
             }
             ("mover", _) => return Some(self.set_mover(said)),
+            ("admission", _) => return Some(self.set_admission(said)),
             (_, Some(parts)) => parts,
             _ => return None,
         };
@@ -138,6 +142,15 @@ impl Living {
         self.settings.give_way_after = Some(Duration::from_secs(said.value("give_way_after")?));
         Ok(())
     }
+
+    /// `admission approval_above=SERVERS`: plans that move more servers in use of others await approval.
+    fn set_admission(&mut self, said: &mut Statement) -> Result<(), String> {
+        if self.stored.is_some() {
+            return Err("admission: the region lives already".to_owned());
+        }
+        self.approval_above = Some(said.value("approval_above")?);
+        Ok(())
+    }
 }
 
 /// Runs a command on the runtime, within [`PATIENCE`].
@@ -148,13 +161,18 @@ fn within<T>(runtime: &Runtime, command: impl Future<Output = T>) -> Result<T, S
 
 impl Stored {
     /// Loads the region and starts the admission worker.
-    async fn new(region: &RegionSnapshot, settings: MoverSettings) -> Stored {
+    async fn new(
+        region: &RegionSnapshot,
+        settings: MoverSettings,
+        approval_above: Option<u64>,
+    ) -> Stored {
         let database = Database::with(region).await;
         let broker = database.broker.clone();
         let notifier = ChangeNotifier::start(broker.clone());
         let cache = RegionCache::start(broker.clone(), &notifier);
         let planner = SolvingPlanner::new(None).expect("the default settings are valid");
         let admission = Admission {
+            approval_above,
             broker: broker.clone(),
             region: cache.clone(),
             queue: PlanQueue::new(Some(Arc::new(planner))),
@@ -178,6 +196,8 @@ impl Stored {
     async fn step(&mut self, said: &mut Statement) -> Result<String, String> {
         match said.verb.as_str() {
             "request" => self.request(said).await,
+            "approve" => self.approve(said).await,
+            "reject" => self.reject(said).await,
             "fail" => self.fail(said).await,
             "repair" => self.repair(said).await,
             "emergency" => self.emergency(said).await,

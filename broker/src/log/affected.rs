@@ -64,6 +64,8 @@ impl AffectedServers {
             | Action::TokenCreated
             | Action::TokenRevoked
             | Action::RequestSubmitted
+            | Action::RequestAwaitsApproval
+            | Action::RequestApproved
             | Action::RequestRefused
             | Action::RequestCancelled
             | Action::ReservationRemoved

@@ -138,6 +138,10 @@ pub enum Action {
     SolveApproved,
     /// The targets of a solve were rejected. Subject: the solve.
     SolveRejected,
+    /// A request awaits approval. Subject: the reservation.
+    RequestAwaitsApproval,
+    /// A request was approved and is planned again. Subject: the reservation.
+    RequestApproved,
 }
 
 impl Action {
@@ -153,6 +157,8 @@ impl Action {
                 | Action::TokenCreated
                 | Action::TokenRevoked
                 | Action::RequestSubmitted
+                | Action::RequestAwaitsApproval
+                | Action::RequestApproved
                 | Action::RequestRefused
                 | Action::RequestCancelled
                 | Action::QuotaSet
@@ -197,6 +203,8 @@ impl Action {
             | Action::EmergencyGranted
             | Action::EmergencyEnded
             | Action::RequestSubmitted
+            | Action::RequestAwaitsApproval
+            | Action::RequestApproved
             | Action::RequestRefused
             | Action::RequestCancelled
             | Action::ElasticSet
@@ -227,7 +235,7 @@ impl Action {
     }
 
     /// Every action.
-    pub const ALL: [Action; 53] = [
+    pub const ALL: [Action; 55] = [
         Action::SnapshotLoaded,
         Action::TargetsPublished,
         Action::UnavailabilityRecorded,
@@ -281,6 +289,8 @@ impl Action {
         Action::SolveAwaitsApproval,
         Action::SolveApproved,
         Action::SolveRejected,
+        Action::RequestAwaitsApproval,
+        Action::RequestApproved,
     ];
 
     /// The action's word in the table.
@@ -339,6 +349,8 @@ impl Action {
             Action::SolveAwaitsApproval => "solve_awaits_approval",
             Action::SolveApproved => "solve_approved",
             Action::SolveRejected => "solve_rejected",
+            Action::RequestAwaitsApproval => "request_awaits_approval",
+            Action::RequestApproved => "request_approved",
         }
     }
 }

@@ -19,7 +19,7 @@ pub(crate) mod sql {
     crate::statements! {
         /// The oldest request without a worker. A request planned by a lost worker is planned again.
         TAKE = "WITH next AS (SELECT request_id FROM capacity_requests \
-                WHERE open AND coalesce(starts_at, '-infinity') <= clock_timestamp() \
+                WHERE open AND state <> 'awaiting_approval' AND coalesce(starts_at, '-infinity') <= clock_timestamp() \
                     AND coalesce(lease_until, '-infinity') NOT BETWEEN clock_timestamp() \
                         AND clock_timestamp() + make_interval(secs => $3) \
                 ORDER BY request_id LIMIT 1 FOR UPDATE SKIP LOCKED), \
@@ -27,7 +27,7 @@ pub(crate) mod sql {
                     lease_until = clock_timestamp() + make_interval(secs => $2) \
                 FROM next WHERE q.request_id = next.request_id RETURNING q.*) \
             SELECT request_id, asked, state, state_at, granted_micro, answer, plan_id, operation_id, \
-                version, created_at, created_by::text, false FROM taken";
+                version, created_at, created_by::text, false, awaits_in_use, approved_in_use FROM taken";
         AGAIN = "UPDATE capacity_requests SET state = 'submitted', plan_id = NULL \
             WHERE request_id = $1 AND worker = $2 AND state = 'planned'";
         PLANNED = "UPDATE capacity_requests SET state = 'planned', plan_id = $3 \
@@ -40,7 +40,7 @@ pub(crate) mod sql {
             WHERE request_id = $1 AND worker = $2 AND open RETURNING operation_id, reservation";
         OVERDUE = "UPDATE capacity_requests SET state = 'expired', version = version + 1, worker = NULL, \
                 lease_until = NULL \
-            WHERE state = 'submitted' AND ends_at <= clock_timestamp() \
+            WHERE state IN ('submitted', 'awaiting_approval') AND ends_at <= clock_timestamp() \
             RETURNING request_id, reservation, operation_id";
         /// Reservations past their end, without an open request.
         ENDED = "SELECT q.reservation, q.owner FROM capacity_requests q \
@@ -50,7 +50,7 @@ pub(crate) mod sql {
                     WHERE o.reservation = q.reservation AND o.open) \
             ORDER BY q.reservation LIMIT 100";
         IN_FORCE = "SELECT request_id, asked, state, state_at, granted_micro, NULL::jsonb, plan_id, \
-                operation_id, version, created_at, created_by::text, false \
+                operation_id, version, created_at, created_by::text, false, awaits_in_use, approved_in_use \
             FROM capacity_requests WHERE in_force ORDER BY reservation";
         NOTE = "UPDATE capacity_requests q SET state = w.state \
             FROM unnest($1::uuid[], $2::text[], $3::text[]) AS w (request_id, before, state) \

@@ -19,12 +19,14 @@ pub(crate) mod sql {
     crate::statements! {
         REQUEST = "SELECT request_id, asked, state, state_at, granted_micro, answer, plan_id, \
                 operation_id, version, created_at, created_by::text, \
-                coalesce(state IN ('draft', 'submitted') AND starts_at > clock_timestamp(), false) \
+                coalesce(state IN ('draft', 'submitted') AND starts_at > clock_timestamp(), false), \
+                awaits_in_use, approved_in_use \
             FROM capacity_requests WHERE request_id = $1";
         /// A page, newest first.
         REQUESTS = "SELECT request_id, asked, state, state_at, granted_micro, answer, plan_id, \
                 operation_id, version, created_at, created_by::text, \
-                coalesce(state IN ('draft', 'submitted') AND starts_at > clock_timestamp(), false) \
+                coalesce(state IN ('draft', 'submitted') AND starts_at > clock_timestamp(), false), \
+                awaits_in_use, approved_in_use \
             FROM capacity_requests WHERE ($1::text IS NULL OR owner = $1) \
                 AND ($2::text IS NULL OR reservation = $2) AND ($3::text IS NULL OR state = $3) \
                 AND ($4::uuid IS NULL OR request_id < $4) \
@@ -172,6 +174,10 @@ pub struct Request {
     pub created_by: String,
     /// Whether its start lies in the future. It is decided then, and no capacity is set aside before.
     pub starts_later: bool,
+    /// Servers in use of others that its plan would move, where it awaits approval.
+    pub awaits_in_use: Option<u64>,
+    /// Servers in use of others that a plan for it may move, as an operator approved.
+    pub approved_in_use: Option<u64>,
 }
 
 /// A filter of requests.
@@ -218,10 +224,15 @@ impl Broker {
 
 pub(crate) fn request(row: &PgRow) -> Result<Request, sqlx::Error> {
     let sqlx::types::Json(asking) = row.try_get(1)?;
+    let state = state::read(row.try_get(2)?)?;
+    let servers = |column: usize| {
+        let servers: Option<i64> = row.try_get(column)?;
+        Ok::<_, sqlx::Error>(servers.map(i64::cast_unsigned))
+    };
     Ok(Request {
         id: row.try_get(0)?,
         asking,
-        state: state::read(row.try_get(2)?)?,
+        state,
         state_at: row.try_get(3)?,
         granted: row.try_get::<Option<i64>, _>(4)?.map(Rru),
         answer: row.try_get(5)?,
@@ -231,5 +242,7 @@ pub(crate) fn request(row: &PgRow) -> Result<Request, sqlx::Error> {
         created_at: row.try_get(9)?,
         created_by: row.try_get(10)?,
         starts_later: row.try_get(11)?,
+        awaits_in_use: servers(12)?.filter(|_| state == RequestState::AwaitingApproval),
+        approved_in_use: servers(13)?,
     })
 }

@@ -34,6 +34,21 @@ pub(crate) fn invalid(errors: &[FieldError]) -> Problem {
     problem.with("errors", json!(errors))
 }
 
+/// The reason that an operator gave for a rejection, trimmed.
+///
+/// # Errors
+/// If it is empty.
+pub(crate) fn reason_given(why: &str) -> Result<&str, Problem> {
+    match why.trim() {
+        "" => {
+            let detail = "why: say why it is rejected";
+            let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "malformed", detail);
+            Err(problem.with("field", "why".into()))
+        }
+        why => Ok(why),
+    }
+}
+
 /// Reads an object member by member, and collects the errors.
 pub(crate) struct FieldReader {
     /// Members of the schema.

@@ -6,6 +6,10 @@ pub(crate) const PROBLEMS: &str = "/problems/";
 /// All codes with their meaning, in order. Clients depend on the codes: none is renamed or removed.
 pub(crate) const TYPES: &[(&str, &str)] = &[
     ("all_refused", "Every row of the report was refused. `errors` or `rows` say why."),
+    (
+        "approval_required",
+        "The plan moves more servers in use of others than an owner may. Submit the request: an operator decides.",
+    ),
     ("archive_unavailable", "The archive of solves does not answer. Retry later."),
     ("body_too_large", "The body is larger than 4 MiB. Send fewer rows at once."),
     ("body_too_slow", "The body did not arrive within 10 seconds."),
@@ -43,7 +47,7 @@ pub(crate) const TYPES: &[(&str, &str)] = &[
     ("not_answered", "The request failed before it was answered."),
     (
         "not_awaiting",
-        "The solve does not await approval: it was decided already, or never had to be.",
+        "The solve or request does not await approval: it was decided already, or never had to be.",
     ),
     (
         "not_confirmed",

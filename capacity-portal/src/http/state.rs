@@ -40,6 +40,8 @@ pub(crate) struct Site {
     pub(crate) rehearsal: Option<Arc<dyn Rehearse>>,
     /// Limits of moves, which explain why pending moves wait.
     pub(crate) move_limits: MoveLimits,
+    /// Servers in use of others that a plan may move without the approval of an operator.
+    pub(crate) approval_above: Option<u64>,
     pub(crate) region_summaries: RegionSummaries,
     /// Whether metrics of single reservations need no token even where reads do.
     pub(crate) open_metrics: bool,
@@ -50,7 +52,8 @@ impl Site {
     pub(crate) fn admission(&self) -> Admission {
         let (broker, region) = (self.broker.clone(), self.region.clone());
         let (queue, remote) = (self.plan_queue.clone(), self.remote_planner.clone());
-        Admission { broker, region, queue, remote }
+        let approval_above = self.approval_above;
+        Admission { broker, region, queue, remote, approval_above }
     }
 
     /// [`Self::cached_region`]; `None`: no region is loaded.

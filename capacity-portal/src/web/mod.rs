@@ -27,6 +27,7 @@
 //! | `trail`, `stuck` | the audit trail; work that does not progress |
 //! | `sign_in` | sessions |
 
+mod approval;
 mod arrival;
 mod asset;
 mod chart;
@@ -100,6 +101,8 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/requests", get(requests::list))
         .route("/requests/{id}", get(requests::show))
         .route("/requests/{id}/cancel", post(requests::cancel))
+        .route("/requests/{id}/approve", post(requests::approve))
+        .route("/requests/{id}/reject", post(requests::reject))
         .route("/plans/{id}", get(plan::show))
         .route("/plans/{id}/apply", post(plan::apply))
         .route("/solves", get(solves::show).post(solves::ask))

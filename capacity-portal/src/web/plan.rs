@@ -108,7 +108,10 @@ pub(super) async fn apply(
 pub(super) fn quotes(plan: &Plan, reader: &Reader) -> Markup {
     html! {
         @for change in &plan.changes { (change_notice(change, plan.state == "applied", reader)) }
-        @if plan.applicable && reader.may(Role::Owner) {
+        @if plan.applicable && plan.needs_approval && !reader.may(Role::Operator) {
+            div.notice.warn { strong.verdict { "An operator must approve this" }
+                p { "The plan moves " (number::counted(plan.others_in_use, "server")) " in use of other reservations, more than an owner may move. Submit the request: it then awaits approval." } }
+        } @else if plan.applicable && reader.may(Role::Owner) {
             form.actions method="post" action={ "/plans/" (plan.plan) "/apply" } {
                 (reader.csrf())
                 @if plan.others_in_use > 0 {

@@ -1,17 +1,19 @@
 //! Requests for capacity with their outcome: the list, and one request with the reasons of its refusal.
 
+use super::approval::{self, RejectForm};
 use super::layout::{NavItem, Page, Reader};
 use super::link;
 use super::list::{Params, with_query};
 use super::request_fields;
 use super::ui::{self, Mood};
+use crate::api::ops::requests::{approve_for, reject_for};
 use crate::api::v1::not_reserved_until;
 use crate::http::auth::Role;
 use crate::http::page::PageCursor;
 use crate::http::query;
 use crate::http::{Problem, Site, in_time};
 use api_types::requests::RequestRefusal;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Form, Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{Html, Redirect};
 use broker::{Request, RequestFilter, RequestId, RequestState, State as _};
@@ -54,6 +56,14 @@ pub(super) async fn list(
     let filter = RequestFilter { owner, reservation: given(&wanted.reservation), state };
     let found = in_time(site.broker.requests(&filter, before, ROWS + 1)).await?;
     let (found, next) = cursor.page(found, ROWS, |last| last.id.to_string());
+    let awaiting = RequestState::AwaitingApproval;
+    let waiting = match before {
+        None if state.is_none_or(|state| state == awaiting) => {
+            let filter = RequestFilter { state: Some(awaiting), ..filter };
+            in_time(site.broker.requests(&filter, None, ROWS)).await?
+        }
+        _ => Vec::new(),
+    };
     let now = in_time(site.broker.clock()).await?;
     let filters = [
         ("reservation", wanted.reservation.as_str()),
@@ -79,6 +89,11 @@ pub(super) async fn list(
                 } }
             button type="submit" { "Show" }
         }
+        @for of in waiting.iter() {
+            section { h2 { "Awaiting approval" }
+                p { a href=(link::request(&of.id.to_string())) { "Request for " (of.asking.reservation()) } " moves " (servers(of.awaits_in_use.unwrap_or_default())) " in use of other reservations." }
+            }
+        }
         @if found.is_empty() { (ui::missing("No request matches.")) } @else { (table(&found, now)) }
         nav.pages aria-label="Pages" {
             @if !wanted.after.is_empty() { a href=(to("")) rel="start" { "Newest" } }
@@ -88,10 +103,16 @@ pub(super) async fn list(
     Ok(Page { nav: NavItem::Requests, title: "Requests", charts: false, body }.show(&reader))
 }
 
+fn servers(count: u64) -> String {
+    number::counted(usize::try_from(count).unwrap_or(usize::MAX), "server")
+}
+
 fn mood(state: RequestState) -> Mood {
     match state {
         RequestState::Granted => Mood::Good,
-        RequestState::PartiallyGranted | RequestState::Degraded => Mood::Warn,
+        RequestState::PartiallyGranted
+        | RequestState::Degraded
+        | RequestState::AwaitingApproval => Mood::Warn,
         RequestState::Refused => Mood::Bad,
         _ => Mood::Plain,
     }
@@ -155,7 +176,7 @@ async fn read(site: &Site, reader: &Reader, id: &str) -> Result<Request, Problem
 
 /// Whether its owner may still withdraw it.
 fn is_open(state: RequestState) -> bool {
-    matches!(state, RequestState::Draft | RequestState::Submitted | RequestState::Planned)
+    RequestState::Cancelled.may_follow(Some(state))
 }
 
 /// Handler of `GET /requests/{id}`.
@@ -184,6 +205,11 @@ pub(super) async fn show(
             Some(refusal) => div.notice.bad { strong.verdict { "Refused" } p { (reason(refusal)) } },
             None if of.state == RequestState::Refused => div.notice.bad { strong.verdict { "Refused" } },
             None => {}
+        }
+        @if let Some(in_use) = of.awaits_in_use {
+            div.notice.warn { strong.verdict { "Awaiting approval" }
+                p { "Its plan moves " (servers(in_use)) " in use of other reservations, more than the settings allow without approval. Once approved, it is planned again on the region as it is then." }
+                (approval::decision(&link::request(&of.id.to_string()), &reader)) }
         }
         dl.tiles {
             (ui::tile(Mood::Plain, "Requested", &asked(&of), &html! { a href=(link::reservation(reservation)) { (reservation) } }))
@@ -230,5 +256,30 @@ pub(super) async fn cancel(
     let of = read(&site, &reader, &id).await?;
     let actor = reader.acts_for(&of.asking.owner)?;
     in_time(site.broker.cancel_request(&actor, of.id, None)).await?;
+    Ok(Redirect::to(&link::request(&of.id.to_string())))
+}
+
+/// Handler of `POST /requests/{id}/approve`.
+pub(super) async fn approve(
+    State(site): State<Site>,
+    reader: Reader,
+    Path(id): Path<String>,
+) -> Result<Redirect, Problem> {
+    let actor = reader.needs(Role::Operator)?;
+    let of = read(&site, &reader, &id).await?;
+    approve_for(&site, &actor, of.id).await?;
+    Ok(Redirect::to(&link::request(&of.id.to_string())))
+}
+
+/// Handler of `POST /requests/{id}/reject`.
+pub(super) async fn reject(
+    State(site): State<Site>,
+    reader: Reader,
+    Path(id): Path<String>,
+    Form(RejectForm { why }): Form<RejectForm>,
+) -> Result<Redirect, Problem> {
+    let actor = reader.needs(Role::Operator)?;
+    let of = read(&site, &reader, &id).await?;
+    reject_for(&site, &actor, of.id, &why).await?;
     Ok(Redirect::to(&link::request(&of.id.to_string())))
 }

@@ -4,7 +4,7 @@ use super::chart::{Across, Chart, Scale, Series, Unit};
 use super::layout::{NavItem, Page, RegionReader};
 use super::live::{AsOf, topics};
 use super::ui::{self, Mood};
-use super::{heat, solves};
+use super::{approval, heat, solves};
 use crate::http::auth::Role;
 use crate::http::{Problem, Site, in_time};
 use api_types::solves::{GapPoint, StepSeconds};
@@ -75,7 +75,7 @@ pub(super) async fn show(
             @if solve.state == SolveState::AwaitingApproval {
                 div.notice.warn { strong.verdict { "Awaiting approval" }
                     p { "It moves more servers in use than the settings allow without approval. A version that is published meanwhile makes it stale." }
-                    (solves::decision(&solve, &reader)) }
+                    (approval::decision(&format!("/solves/{}", solve.id), &reader)) }
             }
             @match (&report, &progress) {
                 (Some(report), _) => { (report_sections(report)) (heat::section(report)) },

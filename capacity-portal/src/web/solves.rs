@@ -1,7 +1,8 @@
 //! Solves: the latest, and their optimality gaps.
 
+use super::approval::{self, RejectForm};
 use super::chart::{Across, Chart, Scale, Series, Unit};
-use super::layout::{NavItem, Page, Reader, RegionReader};
+use super::layout::{NavItem, Page, RegionReader};
 use super::live::{AsOf, topics};
 use super::ui::{self, Mood};
 use crate::api::ops::solves::reject_for;
@@ -15,7 +16,6 @@ use chrono::{DateTime, Utc};
 use control::Topic;
 use maud::{Markup, html};
 use report::number;
-use serde::Deserialize;
 
 /// Solves listed.
 const SOLVES: u32 = 60;
@@ -41,7 +41,7 @@ pub(super) async fn show(
             section #awaiting {
                 h2 { "Awaiting approval" }
                 p { a href={ "/solves/" (solve.id) } { "Solve of " (ui::when(solve.requested_at)) } " moves more servers in use than the settings allow without approval." }
-                (decision(solve, &reader))
+                (approval::decision(&format!("/solves/{}", solve.id), &reader))
             }
         }
         section #latest data-live=(topics(&[Topic::Solves])) {
@@ -67,26 +67,6 @@ pub(super) async fn ask(
         Some((solve, _)) => Redirect::to(&format!("/solves/{solve}")),
         None => Redirect::to("/solves"),
     })
-}
-
-/// Buttons that approve or reject the targets of a solve.
-pub(super) fn decision(solve: &SolveRow, reader: &Reader) -> Markup {
-    html! {
-        @if reader.may(Role::Operator) {
-            form.actions method="post" action={ "/solves/" (solve.id) "/approve" } { (reader.csrf())
-                button.main type="submit" { "Approve" } }
-            form.toolbar method="post" action={ "/solves/" (solve.id) "/reject" } { (reader.csrf())
-                div.field { label for="why" { "Reason" } input #why type="text" name="why" required maxlength="500"; }
-                button.danger type="submit" { "Reject" } }
-        } @else { p.note { "Approving requires the role operator." } }
-    }
-}
-
-/// The reason of a rejection.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RejectForm {
-    why: String,
 }
 
 async fn waiting(site: &Site, id: &str) -> Result<SolveId, Problem> {

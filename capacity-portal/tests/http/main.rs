@@ -3,6 +3,7 @@
 mod action_pages;
 mod allocator;
 mod allocators;
+mod approvals;
 mod certificate;
 mod contracts;
 mod emergencies;

@@ -115,6 +115,8 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("post", "/ops/v1/solves/{id}/approve", Has(Role::Operator)),
     ("post", "/ops/v1/solves/{id}/reject", Has(Role::Operator)),
     ("post", "/ops/v1/solves/{id}/cancel", Has(Role::Operator)),
+    ("post", "/ops/v1/requests/{id}/approve", Has(Role::Operator)),
+    ("post", "/ops/v1/requests/{id}/reject", Has(Role::Operator)),
     ("get", "/ops/v1/solves/{id}/report", ReadsRegion),
     ("get", "/ops/v1/solves/{id}/files", ReadsRegion),
     ("get", "/ops/v1/solves/{id}/files/{part}/{name}", ReadsRegion),

@@ -1,7 +1,7 @@
 //! Grant policy, quotas and refusals.
 
 use api_types::plans::{ExceededQuota, QuotaAlternative, QuotaRefusal};
-use api_types::requests::{NotGranted, RequestRefusal};
+use api_types::requests::{InvalidRequest, NotGranted, RequestRefusal};
 use broker::{GrantPolicy, Quota, RequestChangeKind, RequestSpec};
 use fleet::explain::ShortfallReason;
 use fleet::quote::{Concession, Grant, Quote};
@@ -10,8 +10,11 @@ use fleet::{RegionSnapshot, Rru};
 /// Code of a request that exceeds a quota.
 pub(super) const QUOTA_EXCEEDED: &str = "quota_exceeded";
 
+/// Code of a request that an operator rejected.
+const REJECTED: &str = "rejected";
+
 /// All codes of refusals: reasons of `fleet::explain`, limits, and admission's own.
-pub const REASONS: [&str; 19] = [
+pub const REASONS: [&str; 20] = [
     ShortfallReason::NoEligibleHardware.as_str(),
     ShortfallReason::HardwareUnavailable.as_str(),
     ShortfallReason::AllowedDatacenters.as_str(),
@@ -31,6 +34,7 @@ pub const REASONS: [&str; 19] = [
     "request_invalid",
     "region_moved",
     "plan_unreadable",
+    REJECTED,
 ];
 
 /// Decision on a request.
@@ -164,6 +168,16 @@ pub fn refusal_codes(quote: &Quote) -> Vec<&'static str> {
         }
     }
     reasons
+}
+
+/// Refusal of a request that an operator rejected.
+pub fn rejection(why: &str) -> RequestRefusal {
+    RequestRefusal::Invalid(InvalidRequest {
+        code: REJECTED.to_owned(),
+        detail: format!("an operator rejected it: {why}"),
+        reasons: vec![REJECTED.to_owned()],
+        alternatives: Vec::new(),
+    })
 }
 
 /// Refusal of a request: reasons, their numbers and alternatives.

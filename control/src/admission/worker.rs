@@ -12,7 +12,7 @@ use broker::{
     ApplyError, ApplyPlan, InForce, NewPlan, PlanId, Request, RequestChangeKind, RequestGrant,
     RequestSpec, RequestState, SubmitError,
 };
-use fleet::quote::Grant;
+use fleet::quote::{Grant, Quote};
 use fleet::{RequestError, Rru};
 use serde_json::json;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ impl Worker {
         let mut last = None;
         for _ in 0..TRIES {
             let refusal = match self.try_once(request).await {
-                Ok(Decision::Granted) => return Ok(()),
+                Ok(Decision::Granted | Decision::AwaitsApproval) => return Ok(()),
                 Ok(Decision::Refused(refusal)) => refusal,
                 // The request was withdrawn, or its lease expired.
                 Err(AdmissionError::Apply(ApplyError::NotOurs { .. })) => return Ok(()),
@@ -178,7 +178,31 @@ impl Worker {
             tracing::error!(request = %request.id, "plan rejected by the audit");
             return Ok(Decision::Refused(refusal(&first)));
         }
+        if let Some(in_use) = self.needs_approval(request, &made) {
+            return self.await_approval(request, &made, in_use).await;
+        }
         self.grant(request, &made, state).await
+    }
+
+    /// Servers in use of others that a plan would move, where they are more than it may without approval.
+    fn needs_approval(&self, request: &Request, made: &FreshPlan) -> Option<u64> {
+        let most = self.admission.approval_above?.max(request.approved_in_use.unwrap_or_default());
+        let in_use = made.planned.quotes.iter().map(Quote::moves_in_use_of_others).sum::<usize>();
+        Some(in_use as u64).filter(|in_use| *in_use > most)
+    }
+
+    async fn await_approval(
+        &self,
+        request: &Request,
+        made: &FreshPlan,
+        in_use: u64,
+    ) -> Result<Decision, AdmissionError> {
+        let broker = &self.admission.broker;
+        broker.store_plan(ACTOR, &made.plan, None).await?;
+        let quote = &made.plan.quotes[0];
+        let (id, plan) = (request.id, made.plan.id);
+        broker.await_request_approval(ACTOR, &self.name, id, plan, quote, in_use).await?;
+        Ok(Decision::AwaitsApproval)
     }
 
     async fn grant(
@@ -292,6 +316,7 @@ impl Worker {
 /// Decision on a request.
 enum Decision {
     Granted,
+    AwaitsApproval,
     Refused(RequestRefusal),
 }
 

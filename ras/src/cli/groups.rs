@@ -10,6 +10,7 @@ use super::mover::Moves;
 use super::plan::PlanSnapshot;
 use super::profile::Profile;
 use super::region::{Buffer, Elastic, Hardware, Quota, RegionAction, ServerEdit};
+use super::request::RequestDecision;
 use super::store::{Export, ImportSnapshot, Publish, Replay, RequestSolve};
 use clap::Subcommand;
 
@@ -69,6 +70,9 @@ pub enum OpsCommand {
     Contract(ContractOf),
     /// Queue a solve of the stored region now
     Solve(RequestSolve),
+    /// Approve and reject requests that would move many servers in use of others
+    #[command(subcommand)]
+    Request(RequestDecision),
     /// Repeat past solves with other settings, and compare
     Replay(Box<Replay>),
 }

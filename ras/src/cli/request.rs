@@ -288,3 +288,27 @@ fn label(text: &str) -> Result<(String, String), String> {
         _ => Err(format!("{text:?} is not of the form NAME=VALUE")),
     }
 }
+
+/// The decisions of `ras ops request`.
+#[derive(Debug, Subcommand)]
+pub enum RequestDecision {
+    /// Approve a request that awaits approval; it is planned again on the region as it is now
+    Approve {
+        /// The request
+        request: broker::RequestId,
+        /// The server to ask.
+        #[command(flatten)]
+        server: ServerOptions,
+    },
+    /// Reject a request that awaits approval; the previous promise holds
+    Reject {
+        /// The request
+        request: broker::RequestId,
+        /// Reason, told to the owner and recorded in the audit trail
+        #[arg(long, value_name = "TEXT")]
+        why: String,
+        /// The server to ask.
+        #[command(flatten)]
+        server: ServerOptions,
+    },
+}

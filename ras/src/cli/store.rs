@@ -141,6 +141,7 @@ pub struct Worker {
     after_help = "\
 If a solve is already queued, joins it. Solves that move more servers in use than
 approval_above_in_use_moves of [service] await approval: `ras list solves` shows them.
+Requests await it too: see `ras ops request`.
 
 Examples:
   ras ops solve --wait

@@ -98,6 +98,7 @@ fn ops(command: &OpsCommand, context: &Context) -> Result<Verdict> {
         OpsCommand::Drill(options) => api::drill::run(options, context),
         OpsCommand::Contract(options) => api::contract::run(options, context),
         OpsCommand::Solve(options) => api::solve::run(options, context),
+        OpsCommand::Request(decision) => api::request::decide(decision, context),
         OpsCommand::Replay(options) => store::replay::run(options, context),
     }
 }

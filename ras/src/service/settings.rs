@@ -45,7 +45,8 @@ pub struct ServiceSettings {
     pub keep_most: u32,
     /// Maximum age of other solves.
     pub keep_age: Duration,
-    /// Solves that move more servers in use than this await the approval of an operator; `None`: none does.
+    /// Solves that move more servers in use than this, and requests that move more of others, await the approval of an
+    /// operator; `None`: none does.
     pub approval_above_in_use_moves: Option<u64>,
     /// The settings of solves from `ras.toml`.
     pub solving: toml::Table,

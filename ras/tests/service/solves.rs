@@ -238,14 +238,7 @@ fn solve_beyond_the_limit_awaits_approval() {
     let limit = "[service]\napproval_above_in_use_moves = 0";
     let up = serving(&place, limit, "--agent simulated --deadline 5s");
     place.ras(&format!("login --server {} --token-file root.token", url(&up))).code(0);
-    let (_, servers) = place.local("GET", "/ops/v1/servers?limit=1000&fields=server");
-    let servers: Value = serde_json::from_str(&servers).expect("JSON");
-    let rows = servers["servers"].as_array().expect("a list").iter();
-    let in_use = |row: &Value| serde_json::json!({ "server": row["server"], "in_use": true });
-    let rows: Vec<Value> = rows.map(in_use).collect();
-    assert!(rows.len() > 500, "{}", rows.len());
-    let (status, answer) = up.post("/ops/v1/usage", ROOT, &Value::from(rows).to_string());
-    assert_eq!(status, 200, "{answer}");
+    all_in_use(&place, &up);
 
     let version = |place: &Place| place.json("status")["version"].clone();
     let before = version(&place);
@@ -261,6 +254,60 @@ fn solve_beyond_the_limit_awaits_approval() {
     assert!(approved.contains("published as version"), "{approved}");
     assert_ne!(version(&place), before);
     place.ras(&format!("ops solve reject {id} --why late")).fails_with(&["not_awaiting"]);
+}
+
+/// All servers are in use, so a request that needs those of another reservation awaits approval.
+#[test]
+fn request_beyond_the_limit_awaits_approval() {
+    let place = Place::new();
+    let limit = "[service]\napproval_above_in_use_moves = 0";
+    let up = serving(&place, limit, "--agent simulated");
+    place.ras(&format!("login --server {} --token-file root.token", url(&up))).code(0);
+    all_in_use(&place, &up);
+    // More of the first hardware type than is free, in steps, until others would have to move.
+    let (_, types) = place.local("GET", "/ops/v1/hardware-types?limit=1000");
+    let types: Value = serde_json::from_str(&types).expect("JSON");
+    let names = types["hardware_types"].as_array().expect("a list").iter();
+    let names = names.filter_map(|of| of["hardware_type"].as_str());
+    let mut wanted = names.flat_map(|name| (1..60).map(move |step| (name.to_owned(), 4 * step)));
+    let (name, servers) = wanted
+        .find(|(name, servers)| {
+            let change = serde_json::json!({ "reservation": "big", "owner": "shop", "servers": servers,
+                "hardware_types": [name], "msb_buffer": false });
+            let body = serde_json::json!({ "changes": [change] }).to_string();
+            let (status, plan) = up.post("/v1/plans", ROOT, &body);
+            assert_eq!(status, 201, "{plan}");
+            let plan: Value = serde_json::from_str(&plan).expect("JSON");
+            plan["applicable"] == true && plan["needs_approval"] == true
+        })
+        .expect("a request that moves others");
+    let create = format!("--servers {servers} --hardware-types {name} --owner shop --no-buffer");
+    place.ras(&format!("request create big {create}")).code(0);
+    let request = || place.json("list requests --reservation big")["requests"][0].clone();
+    until_true("it awaits approval", Instant::now() + PATIENCE, || {
+        request()["state"] == "awaiting_approval"
+    });
+    let id = request()["request"].as_str().expect("an id").to_owned();
+    assert!(request()["awaits_in_use"].as_u64().is_some_and(|servers| servers > 0));
+    let awaits = place.ras(&format!("get request {id}")).code(0).stdout();
+    assert!(awaits.contains("in use of others would move"), "{awaits}");
+    place.ras(&format!("ops request approve {id} --token-file shop.token")).fails_with(&["role"]);
+    let approved = place.ras(&format!("ops request approve {id}")).code(0).stdout();
+    assert!(approved.contains("approved"), "{approved}");
+    until_true("it is granted", Instant::now() + PATIENCE, || request()["granted_rru"].is_number());
+    place.ras(&format!("ops request reject {id} --why late")).fails_with(&["not_awaiting"]);
+}
+
+/// Reports all servers of the region in use.
+fn all_in_use(place: &Place, up: &Running) {
+    let (_, servers) = place.local("GET", "/ops/v1/servers?limit=1000&fields=server");
+    let servers: Value = serde_json::from_str(&servers).expect("JSON");
+    let rows = servers["servers"].as_array().expect("a list").iter();
+    let in_use = |row: &Value| serde_json::json!({ "server": row["server"], "in_use": true });
+    let rows: Vec<Value> = rows.map(in_use).collect();
+    assert!(rows.len() > 500, "{}", rows.len());
+    let (status, answer) = up.post("/ops/v1/usage", ROOT, &Value::from(rows).to_string());
+    assert_eq!(status, 200, "{answer}");
 }
 
 /// A solver that tells a gap of 5 % and waits for the gate.

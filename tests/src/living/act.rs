@@ -8,8 +8,10 @@ use crate::statement::{Statement, pairs};
 use broker::{
     EmergencyId, EmergencyRequest, GrantPolicy, MaintenanceError, MaintenanceRequest,
     MaintenanceState, OperationId, Publication, PublicationId, Report, Reported, Request,
-    RequestChangeKind, RequestId, RequestSpec, RequestState, State, Submission, WindowId,
+    RequestChangeKind, RequestFilter, RequestId, RequestSpec, RequestState, State, Submission,
+    WindowId,
 };
+use control::admission::rejection;
 use fleet::{CapacityRequest, RegionSnapshot, Rru, Scope, UnavailabilityKind};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -73,6 +75,34 @@ impl Stored {
         self.submitted.notify_one();
         let decided = self.decided(id).await?;
         Ok(super::print::decision(&name, &decided))
+    }
+
+    /// `approve`: approves the request of a reservation that awaits approval, and waits for the decision.
+    pub(super) async fn approve(&mut self, said: &mut Statement) -> Result<String, String> {
+        let name: String = said.value("name")?;
+        let id = self.awaiting(&name).await?;
+        self.broker.approve_request(ACTOR, id).await.map_err(text)?;
+        self.submitted.notify_one();
+        Ok(super::print::decision(&name, &self.decided(id).await?))
+    }
+
+    /// `reject`: rejects the request of a reservation that awaits approval.
+    pub(super) async fn reject(&mut self, said: &mut Statement) -> Result<String, String> {
+        let name: String = said.value("name")?;
+        let id = self.awaiting(&name).await?;
+        let answer = serde_json::json!(rejection("not during the sale"));
+        self.broker.reject_request(ACTOR, id, &answer).await.map_err(text)?;
+        Ok(super::print::decision(&name, &self.decided(id).await?))
+    }
+
+    async fn awaiting(&self, name: &str) -> Result<RequestId, String> {
+        let filter = RequestFilter {
+            reservation: Some(name.to_owned()),
+            state: Some(RequestState::AwaitingApproval),
+            ..RequestFilter::default()
+        };
+        let found = self.broker.requests(&filter, None, 1).await.map_err(text)?;
+        Ok(found.first().ok_or("no request awaits approval")?.id)
     }
 
     async fn decided(&self, id: RequestId) -> Result<Request, String> {

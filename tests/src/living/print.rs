@@ -12,6 +12,9 @@ pub(super) fn decision(name: &str, request: &Request) -> String {
     if let Some(granted) = request.granted {
         return format!("{name}: {state} {granted} RRU\n");
     }
+    if let Some(in_use) = request.awaits_in_use {
+        return format!("{name}: {state} of {in_use} servers in use of others\n");
+    }
     let answer = request.answer.as_ref().unwrap_or(&Value::Null);
     let mut text = format!("{name}: {state}");
     for reason in answer["reasons"].as_array().into_iter().flatten() {

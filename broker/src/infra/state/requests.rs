@@ -10,6 +10,8 @@ pub enum RequestState {
     Draft,
     /// Submitted; decided within seconds, or when its start time is reached.
     Submitted,
+    /// Its plan moves many servers in use of others: an operator decides.
+    AwaitingApproval,
     /// A plan grants it and is about to be applied.
     Planned,
     /// Granted in full.
@@ -41,6 +43,7 @@ impl State for RequestState {
     const ALL: &'static [RequestState] = &[
         RequestState::Draft,
         RequestState::Submitted,
+        RequestState::AwaitingApproval,
         RequestState::Planned,
         RequestState::Granted,
         RequestState::PartiallyGranted,
@@ -55,6 +58,7 @@ impl State for RequestState {
         match self {
             RequestState::Draft => "draft",
             RequestState::Submitted => "submitted",
+            RequestState::AwaitingApproval => "awaiting_approval",
             RequestState::Planned => "planned",
             RequestState::Granted => "granted",
             RequestState::PartiallyGranted => "partially_granted",
@@ -77,13 +81,17 @@ impl State for RequestState {
 
     fn may_follow(self, source: Option<RequestState>) -> bool {
         use RequestState::{
-            Cancelled, Draft, Expired, Granted, PartiallyGranted, Planned, Refused, Shrinking,
-            Submitted,
+            AwaitingApproval, Cancelled, Draft, Expired, Granted, PartiallyGranted, Planned,
+            Refused, Shrinking, Submitted,
         };
         match source {
             None => matches!(self, Draft | Submitted | Planned),
             Some(Draft) => matches!(self, Submitted | Cancelled),
-            Some(Submitted) => matches!(self, Planned | Refused | Cancelled | Expired),
+            Some(Submitted) => {
+                matches!(self, AwaitingApproval | Planned | Refused | Cancelled | Expired)
+            }
+            // Approved: it is planned again.
+            Some(AwaitingApproval) => matches!(self, Submitted | Refused | Cancelled | Expired),
             // Back to submitted: the region changed, or the deciding worker was lost.
             Some(Planned) => matches!(
                 self,

@@ -20,6 +20,7 @@ mod profiles;
 mod quotas;
 pub(crate) mod racks;
 pub(crate) mod region;
+pub(crate) mod requests;
 mod rollouts;
 mod servers;
 pub(crate) mod solves;
@@ -57,6 +58,8 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(solves::approve))
         .routes(routes!(solves::reject))
         .routes(routes!(solves::cancel))
+        .routes(routes!(requests::approve))
+        .routes(routes!(requests::reject))
         .routes(routes!(solves::report))
         .routes(routes!(history::list))
         .routes(routes!(files::list))

@@ -4,8 +4,9 @@ use crate::http::auth::{Caller, Role};
 use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
 use crate::http::page::PageCursor;
 use crate::http::query;
-use crate::http::{Problem, Site, body, in_time, schema};
-use api_types::solves::{Solve, SolveAsked, SolveDetail, SolveProgress, SolveRejected, SolvesPage};
+use crate::http::{Problem, Site, body, field, in_time, schema};
+use api_types::approval::Rejection;
+use api_types::solves::{Solve, SolveAsked, SolveDetail, SolveProgress, SolvesPage};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -200,7 +201,7 @@ pub(super) async fn approve(
 
 /// Rejects the targets of a solve that awaits approval
 #[utoipa::path(post, path = "/solves/{id}/reject", operation_id = "reject_solve",
-    params(("id" = Uuid, Path, description = "its id")), request_body = SolveRejected,
+    params(("id" = Uuid, Path, description = "its id")), request_body = Rejection,
     responses(
         (status = 200, description = "the rejected solve", body = Solve),
         (status = 409, description = "it does not await approval (`not_awaiting`)"),
@@ -212,7 +213,7 @@ pub(super) async fn reject(
     body: Bytes,
 ) -> Result<Json<Solve>, Problem> {
     let actor = caller.needs(Role::Operator)?;
-    let SolveRejected { why } = body::json(&body)?;
+    let Rejection { why } = body::json(&body)?;
     let solve = row(&site, &id).await?.id;
     reject_for(&site, &actor, solve, &why).await?;
     Ok(Json(view(row(&site, &id).await?)))
@@ -225,15 +226,8 @@ pub(crate) async fn reject_for(
     solve: SolveId,
     why: &str,
 ) -> Result<(), Problem> {
-    if why.trim().is_empty() {
-        let problem = Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "malformed",
-            "why: say why it is rejected",
-        );
-        return Err(problem.with("field", "why".into()));
-    }
-    in_time(site.broker.reject_solve(actor, solve, why.trim())).await
+    let why = field::reason_given(why)?;
+    in_time(site.broker.reject_solve(actor, solve, why)).await
 }
 
 /// Cancels a solve that waits or runs

@@ -9,7 +9,7 @@ mod history;
 mod operations;
 mod owner_changes;
 pub(crate) mod plans;
-mod requests;
+pub(crate) mod requests;
 mod reservation_view;
 pub(crate) mod reservations;
 mod scope;

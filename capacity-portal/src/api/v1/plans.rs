@@ -43,6 +43,7 @@ pub(super) struct PlanBody {
 
 /// A plan, as it is sent to a caller.
 fn view(
+    site: &Site,
     stored: &StoredPlan,
     quotas: &BTreeMap<OwnerName, Quota>,
     region: &RegionSnapshot,
@@ -77,6 +78,7 @@ fn view(
         .collect();
     let granted = |of: &PlannedChange| of.granted == Grant::InFull && of.quota.is_none();
     let in_use = net_moves(&plan.quotes).into_iter().filter(|of| of.in_use);
+    let others_in_use = plan.quotes.iter().map(Quote::moves_in_use_of_others).sum();
     Plan {
         plan: plan.id.to_string(),
         state: stored.state.as_str().to_owned(),
@@ -89,7 +91,8 @@ fn view(
         taken_at: plan.taken_at,
         servers: plan.targets.len(),
         servers_in_use: in_use.count(),
-        others_in_use: plan.quotes.iter().map(Quote::moves_in_use_of_others).sum(),
+        others_in_use,
+        needs_approval: site.approval_above.is_some_and(|most| others_in_use as u64 > most),
         changes,
     }
 }
@@ -269,7 +272,7 @@ async fn plan(
         owners: made.plan.owners(),
         plan: made.plan,
     };
-    let plan = view(&stored, &quotas, &made.held.snapshot, caller);
+    let plan = view(site, &stored, &quotas, &made.held.snapshot, caller);
     let place = format!("/v1/plans/{}", plan.plan);
     let response = StoredResponse::new(StatusCode::CREATED, Some(place), json!(plan));
     let stored_response = response.json();
@@ -304,7 +307,7 @@ pub(crate) async fn made_for(site: &Site, caller: &Caller, body: &Value) -> Resu
 pub(crate) async fn found_for(site: &Site, caller: &Caller, id: &str) -> Result<Plan, Problem> {
     let stored = stored(site, caller, id).await?;
     let held = site.cached_region().await?;
-    Ok(view(&stored, &quotas(site, &stored.plan).await?, &held.snapshot, caller))
+    Ok(view(site, &stored, &quotas(site, &stored.plan).await?, &held.snapshot, caller))
 }
 
 /// [`apply`] for a page.
@@ -331,7 +334,7 @@ pub(super) async fn find(
     caller.reads()?;
     let stored = stored(&site, &caller, &id).await?;
     let held = site.cached_region().await?;
-    Ok(Json(view(&stored, &quotas(&site, &stored.plan).await?, &held.snapshot, &caller)))
+    Ok(Json(view(&site, &stored, &quotas(&site, &stored.plan).await?, &held.snapshot, &caller)))
 }
 
 /// Applies a plan, if it still holds
@@ -344,6 +347,7 @@ pub(super) async fn find(
     responses(
         (status = 200, description = "the plan can be applied (dry_run)", body = Object),
         (status = 202, description = "the plan is applied", body = PlanApplied),
+        (status = 403, description = "an operator must approve it (`approval_required`): submit the request"),
         (status = 409, description = "a change is not granted in full: `not_granted` or `quota_exceeded`, with \
             `reasons`, `limits` and their numbers, `short` and `alternatives`; or the plan was applied or has \
             expired (`plan_over`); or the region changed and the plan no longer holds (`plan_stale`), with a \
@@ -378,8 +382,19 @@ async fn check_applicable(site: &Site, caller: &Caller, found: &StoredPlan) -> R
         return Err(Problem::new(StatusCode::CONFLICT, "plan_over", detail));
     }
     let held = site.region.read_current().await?;
-    let plan = view(found, &quotas(site, &found.plan).await?, &held.snapshot, caller);
-    if plan.applicable { Ok(()) } else { Err(not_granted(&plan)) }
+    let plan = view(site, found, &quotas(site, &found.plan).await?, &held.snapshot, caller);
+    if !plan.applicable {
+        return Err(not_granted(&plan));
+    }
+    if plan.needs_approval && caller.needs(Role::Operator).is_err() {
+        let detail = format!(
+            "the plan moves {} servers in use of other reservations, more than an owner may move; submit the request, \
+             and an operator decides",
+            plan.others_in_use
+        );
+        return Err(Problem::new(StatusCode::FORBIDDEN, "approval_required", detail));
+    }
+    Ok(())
 }
 
 /// The problem of a plan that cannot be applied: the refusals of all its changes, each with its reservation.

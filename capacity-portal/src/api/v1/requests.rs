@@ -39,7 +39,7 @@ impl StoredOrder for RequestsQuery {
 }
 
 /// A request, as it is sent.
-fn view(of: broker::Request) -> Request {
+pub(crate) fn view(of: broker::Request) -> Request {
     let asking = of.asking;
     Request {
         request: of.id.to_string(),
@@ -59,6 +59,8 @@ fn view(of: broker::Request) -> Request {
         labels: asking.labels,
         asked: asking.change,
         granted_rru: of.granted.map(Rru::to_f64),
+        awaits_in_use: of.awaits_in_use,
+        approved_in_use: of.approved_in_use,
         answer: of.answer,
         plan: of.plan.map(|id| id.to_string()),
         operation: of.operation.map(|id| id.to_string()),
@@ -72,7 +74,12 @@ fn unknown(detail: String) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "unknown_request", detail)
 }
 
-async fn read(site: &Site, caller: &Caller, id: &str) -> Result<broker::Request, Problem> {
+/// Reads a request that the caller may see; names that it may not see are hidden in its answer.
+pub(crate) async fn read(
+    site: &Site,
+    caller: &Caller,
+    id: &str,
+) -> Result<broker::Request, Problem> {
     let id = query::id(id, unknown)?;
     let found = in_time(site.broker.request(id)).await?;
     let found = found.filter(|of| caller.sees(&of.asking.owner));

@@ -140,6 +140,8 @@ fn request(of: &Request) -> Card {
     fact(&mut facts, "by", Some(of.created_by.clone()));
     fact(&mut facts, "starts", of.starts_at.map(time));
     fact(&mut facts, "ends", of.ends_at.map(time));
+    let awaits = |servers| format!("approval, {servers} in use of others would move");
+    fact(&mut facts, "awaits", of.awaits_in_use.map(awaits));
     fact(&mut facts, "plan", of.plan.clone());
     fact(&mut facts, "notice", of.notice.clone());
     Card { facts, said: of.answer.as_ref().and_then(said) }

@@ -3,7 +3,8 @@
 use super::ask::{confirmed, with_server};
 use super::{body, kinds};
 use crate::cli::{
-    AskingOptions, CancelRequest, CreateRequest, DeleteRequest, RequestAction, ResizeRequest,
+    AskingOptions, CancelRequest, CreateRequest, DeleteRequest, RequestAction, RequestDecision,
+    ResizeRequest,
 };
 use crate::client::login::Server;
 use crate::client::problem::Problem;
@@ -13,11 +14,16 @@ use crate::exit::Verdict;
 use crate::mistake;
 use crate::number::amount;
 use anyhow::Result;
+use api_types::approval::Rejection;
 use api_types::requests::{Accepted, Request, ValidRequest};
 use api_types::reservations::Reservation;
 use broker::{RequestState, State as _};
 use fleet::Rru;
 use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Interval between polls for a state in which a request waits.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 pub(in crate::command) fn run(action: &RequestAction, context: &Context) -> Result<Verdict> {
     match action {
@@ -98,6 +104,27 @@ fn cancel(options: &CancelRequest, context: &Context) -> Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
+/// `ras ops request`: approves or rejects a request.
+pub(in crate::command) fn decide(decision: &RequestDecision, context: &Context) -> Result<Verdict> {
+    let (request, word, body, server) = match decision {
+        RequestDecision::Approve { request, server } => (request, "approve", json!({}), server),
+        RequestDecision::Reject { request, why, server } => {
+            (request, "reject", json!(Rejection { why: why.clone() }), server)
+        }
+    };
+    let asked = Ask::post(path(&["ops", "v1", "requests", &request.to_string(), word]), body);
+    let answer = with_server(Server::of(server)?, async |client| client.ask(&asked).await)?;
+    let of: Request = answer.read()?;
+    let text = || match is_open(&of) {
+        true => {
+            format!("{}: approved; `ras get request {request}` shows the outcome", of.reservation)
+        }
+        false => outcome(&of.reservation, &of),
+    };
+    context.answer(text, &answer.body)?;
+    Ok(Verdict::Fine)
+}
+
 fn reservation(name: &str) -> String {
     path(&["v1", "reservations", name])
 }
@@ -139,9 +166,16 @@ fn asked(
         let mut refusal = None;
         if let Some(operation) = accepted.operation.as_deref().filter(|_| waits && !later) {
             let what = format!("request for {name}");
-            let wait = operation::wait(client, operation, &what, context.global.quiet);
+            let decided = operation::wait(client, operation, &what, context.global.quiet);
+            // An approval may take hours; --wait says to wait for it.
+            let wait = async {
+                tokio::select! {
+                    decided = decided => decided.map(drop),
+                    awaits = until_awaiting(client, id), if !asking.waiting.wait => awaits,
+                }
+            };
             match operation::or_ctrl_c(goes_on(name, id), wait).await {
-                Ok(_) => {}
+                Ok(()) => {}
                 Err(error) => refusal = Some(error.downcast::<Problem>()?),
             }
         }
@@ -167,6 +201,15 @@ fn asked(
             Stage::Stored(of, _) if of.operation.is_none() => {
                 (format!("{name}: a draft, not decided yet"), &of.notice)
             }
+            Stage::Stored(of, _) if is_awaiting(of) => {
+                let servers = of.awaits_in_use.unwrap_or_default();
+                let said = format!(
+                    "{name}: awaits the approval of an operator, because its plan moves {servers} servers in use \
+                     of other reservations; `ras get request {}` shows the outcome",
+                    of.request
+                );
+                (said, &of.notice)
+            }
             Stage::Stored(of, _) if is_open(of) => {
                 let said = format!(
                     "{name}: submitted; `ras get request {}` shows the outcome",
@@ -188,6 +231,22 @@ fn asked(
 /// Whether it is not answered yet.
 fn is_open(of: &Request) -> bool {
     [RequestState::Submitted, RequestState::Planned].iter().any(|state| state.as_str() == of.state)
+}
+
+/// Whether it awaits the approval of an operator.
+fn is_awaiting(of: &Request) -> bool {
+    of.state == RequestState::AwaitingApproval.as_str()
+}
+
+/// Polls a request until it awaits the approval of an operator.
+async fn until_awaiting(client: &Client, id: &str) -> Result<()> {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let of: Request = client.get(&path(&["v1", "requests", id])).await?.read()?;
+        if is_awaiting(&of) {
+            return Ok(());
+        }
+    }
 }
 
 /// What Ctrl-C says while a request is waited for.

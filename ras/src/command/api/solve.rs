@@ -8,7 +8,8 @@ use crate::client::{Ask, Client, path};
 use crate::context::Context;
 use crate::exit::Verdict;
 use anyhow::{Result, bail};
-use api_types::solves::{Solve, SolveAsked, SolveRejected};
+use api_types::approval::Rejection;
+use api_types::solves::{Solve, SolveAsked};
 use serde_json::json;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -46,7 +47,7 @@ fn decide(decision: &SolveDecision, context: &Context) -> Result<Verdict> {
         SolveDecision::Cancel { solve, server } => (solve, "cancel", json!({}), server),
         SolveDecision::Approve { solve, server } => (solve, "approve", json!({}), server),
         SolveDecision::Reject { solve, why, server } => {
-            (solve, "reject", json!(SolveRejected { why: why.clone() }), server)
+            (solve, "reject", json!(Rejection { why: why.clone() }), server)
         }
     };
     let asked = Ask::post(path(&["ops", "v1", "solves", &solve.to_string(), word]), body);

@@ -39,6 +39,7 @@ pub(in crate::command) fn run(options: &Up, context: &Context) -> Result<Verdict
             archive: Some(archive),
             rehearsal: Some(Arc::new(MoverRehearsal)),
             move_limits: settings::file(config)?.mover.limits.unwrap_or_default(),
+            approval_above: settings.approval_above_in_use_moves,
             ..portal
         };
         let mut store = Store::open(&places, Need::Made).await?;
