@@ -112,9 +112,15 @@
     if (seconds < 120) return `${seconds}\u202fs`;
     return seconds < 7200 ? `${Math.floor(seconds / 60)}\u202fmin` : `${Math.floor(seconds / 3600)}\u202fh`;
   };
+  // When a duration that goes on was first seen here.
+  const since = new WeakMap();
   const show = () => {
     exchangeAll();
     const now = performance.now();
+    for (const span of document.querySelectorAll("[data-elapsed]")) {
+      if (!since.has(span)) since.set(span, now - Number(span.dataset.elapsed));
+      span.textContent = length(Math.floor((now - since.get(span)) / 1000));
+    }
     const live = !ended && source !== null && now - heard < SILENT;
     const age = `as of ${length(Math.max(0, Math.floor((now - seen) / 1000)))} ago`;
     const why = ended ? `not live: ${ended}, ` : live ? "" : "not live: reconnecting, ";

@@ -66,7 +66,8 @@ fn of_problem(problem: &Problem) -> Option<&'static str> {
         "token_missing" => "`ras login` saves a token; an administrator of the region makes one",
         "role_missing" => "an administrator of the region gives tokens with this role",
         "other_owner" => {
-            "`ras list reservations` shows what this token is for; an administrator of the region gives others"
+            "`ras list reservations` shows what this token is for, `ras list servers --reservation NAME` the servers of \
+             one; an administrator of the region gives other tokens"
         }
         "exists" => "`ras request resize` changes a reservation that exists",
         "unknown_reservation" => "`ras list reservations` shows those that this token may see",

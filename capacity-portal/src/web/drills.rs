@@ -20,7 +20,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
-/// Rows of a list.
+/// Reservations listed that keep all they are promised.
 const ROWS: usize = 60;
 
 /// The MSB to lose; empty before one is chosen.
@@ -183,14 +183,13 @@ fn mover(decisions: &Rehearsed) -> Markup {
                     caption { "Servers that could move to reservations that are short; an operator decides" }
                     thead { tr { th scope="col" { "From" } th scope="col" { "To" } th scope="col" { "MSB" } th scope="col" { "Type" }
                         th scope="col" { "In use" } th.n scope="col" { "Servers" } } }
-                    tbody { @for of in decisions.preemptions.iter().take(ROWS) { tr {
+                    tbody { @for of in &decisions.preemptions { tr {
                         th scope="row" { @match &of.source { Some(name) => a href=(link::reservation(name)) { (name) }, None => "free" } }
                         td { a href=(link::reservation(&of.target)) { (of.target) } }
                         td { (of.msb) } td { (of.hardware_type) } td { @if of.in_use { "yes" } @else { "no" } }
                         td.n { (number::count(of.count as usize)) }
                     } } }
                 } }
-                @if decisions.preemptions.len() > ROWS { p.note { "Shown: " (ROWS) " of " (number::counted(decisions.preemptions.len(), "row")) "." } }
             }
             @if !decisions.stand.is_empty() {
                 div.scroll { table.slim {

@@ -15,10 +15,11 @@ use maud::html;
 const FORM: &[u8] = b"application/x-www-form-urlencoded";
 
 /// Middleware that renders every error as a page. Where a token is missing it leads to the sign-in page, which keeps the
-/// form that was sent.
+/// form that was sent; a form of an earlier session is shown to be sent again.
 pub(super) async fn error_pages(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let (method, uri) = (parts.method.clone(), parts.uri.clone());
+    let headers = parts.headers.clone();
     // It is in memory already, and limited.
     let body = to_bytes(body, usize::MAX).await.unwrap_or_default();
     let form =
@@ -44,10 +45,15 @@ pub(super) async fn error_pages(request: Request, next: Next) -> Response {
             }
         } else {
             let signed_out = problem.status() == StatusCode::UNAUTHORIZED;
-            let page = match sent.as_deref().map(str::from_utf8) {
-                Some(Ok(sent)) if signed_out => sign_in::keeping(asked, sent).0,
-                _ => error(&problem).0,
+            let sent = sent.as_deref().and_then(|sent| str::from_utf8(sent).ok());
+            let kept = match sent {
+                Some(sent) if signed_out => Some(sign_in::keeping(asked, sent)),
+                Some(sent) if problem.code() == "csrf" => {
+                    sign_in::of_earlier_session(asked, sent, &headers).await
+                }
+                _ => None,
             };
+            let page = kept.unwrap_or_else(|| error(&problem)).0;
             *response.status_mut() = problem.status();
             *response.body_mut() = Body::from(page);
             let html = HeaderValue::from_static("text/html; charset=utf-8");

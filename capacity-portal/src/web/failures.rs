@@ -20,6 +20,9 @@ use std::collections::BTreeMap;
 /// Rows of a list.
 const ROWS: usize = 60;
 
+/// Active events listed; the API has all.
+const EVENTS: usize = 1_000;
+
 /// Handler of `GET /failures`.
 pub(super) async fn show(
     State(site): State<Site>,
@@ -100,12 +103,12 @@ fn event_list(summary: &RegionSummary, now: DateTime<Utc>) -> Markup {
                         th scope="row" { (kind.replace('_', " ")) } td { (scope) } td.n { (number::count(*count)) }
                     } } }
                 } }
-                details { summary { "All events" @if active.len() > ROWS { ", the first " (ROWS) } }
+                details { summary { "All events" @if active.len() > EVENTS { ", the first " (number::count(EVENTS)) } }
                     div.scroll { table {
                         caption.quiet { "Active events, largest scope first" }
                         thead { tr { th scope="col" { "Covers" } th scope="col" { "Kind" } th scope="col" { "Since" }
                             th scope="col" { "Until" } th scope="col" { "Event" } } }
-                        tbody { @for event in active.iter().take(ROWS) { tr {
+                        tbody { @for event in active.iter().take(EVENTS) { tr {
                             th scope="row" { (event.scope.as_str()) " "
                                 @if event.scope == Scope::Msb { a href=(link::msb(&event.scope_id)) { (event.scope_id) } }
                                 @else if event.scope == Scope::Server { a href=(link::server(&event.scope_id)) { (event.scope_id) } }

@@ -177,7 +177,7 @@ fn promises(samples: &Samples, shown: &Shown) -> Markup {
     html! {
         section #promises data-live=(topics(&[Topic::Region])) {
             h2 { "Promised and guaranteed" }
-            p.lead { "Guaranteed: what reservations would have of their promises after one more MSB loss, for each its worst." }
+            p.lead { "Guaranteed: the part of the promises that would be kept if one more MSB were lost. Each reservation counts with the MSB that hurts it most." }
             @if samples.is_empty() { (no_samples()) } @else {
                 (Chart {
                     label: "Promised, held and guaranteed capacity over time", across: Across::Time, across_label: "When", unit: Unit::Rru,

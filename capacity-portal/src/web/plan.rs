@@ -19,8 +19,8 @@ use report::number;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Rows of a list.
-const ROWS: usize = 40;
+/// Rows of a list; the API has all.
+const ROWS: usize = 1_000;
 
 /// How the reader reached the page.
 #[derive(Debug, Default, Deserialize)]
@@ -282,7 +282,7 @@ fn moves(plan: &Plan, all: bool) -> Markup {
     html! {
         @if moves.is_empty() { (ui::missing("No server moves.")) } @else {
             div.scroll { table {
-                caption { (number::counted(moves.len(), "server")) @if moves.len() > ROWS { ", the first " (ROWS) } }
+                caption { (number::counted(moves.len(), "server")) @if moves.len() > ROWS { ", the first " (number::count(ROWS)) "; " a href={ "/v1/plans/" (plan.plan) } { "all as JSON" } } }
                 thead { tr { th scope="col" { "Server" } th scope="col" { "Type" } th scope="col" { "MSB" } th scope="col" { "From" }
                     th scope="col" { "To" } th scope="col" { "In use" } } }
                 tbody { @for of in moves.iter().take(ROWS) { tr {

@@ -7,7 +7,7 @@ use crate::http::{Problem, Site};
 use axum::body::Body;
 use axum::extract::rejection::{FormRejection, QueryRejection};
 use axum::extract::{Form, FromRequest, Query, State};
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, ORIGIN};
 use axum::http::{Extensions, HeaderMap, Request, StatusCode};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum_extra::extract::CookieJar;
@@ -68,6 +68,21 @@ fn markup(next: &str, kept: &str, wrong: Option<&str>) -> Html<String> {
     Page { nav: NavItem::Elsewhere, title: "Sign in", charts: false, body }.show_signed_out()
 }
 
+/// The page in place of the answer to a form of an earlier session of the same browser, which is kept; `None`: the
+/// request may come from a page of another site.
+pub(super) async fn of_earlier_session(
+    path: &str,
+    form: &str,
+    headers: &HeaderMap,
+) -> Option<Html<String>> {
+    let says_origin = headers.contains_key("sec-fetch-site") || headers.contains_key(ORIGIN);
+    if !says_origin || same_origin(headers).is_err() {
+        return None;
+    }
+    let session = session_secret(headers, true).or_else(|| session_secret(headers, false))?;
+    send_again(path, form.to_owned(), &csrf(&session)).await.ok()
+}
+
 /// The page that sends a kept form, once its reader agrees.
 async fn send_again(path: &str, kept: String, csrf: &str) -> Result<Html<String>, Problem> {
     let refused = |error: FormRejection| Problem::bad_request("malformed", error.body_text());
@@ -79,8 +94,8 @@ async fn send_again(path: &str, kept: String, csrf: &str) -> Result<Html<String>
     let fields = fields.iter().filter(|(name, _)| name != "csrf");
     let body = html! {
         div.box.narrow {
-            h1 { "Signed in" }
-            p { "Nothing was sent yet. This is what you typed:" }
+            h1 { "Nothing was sent yet" }
+            p { "You have signed in since the page was opened. This is what you typed:" }
             form.fields method="post" action=(local(path)) {
                 input type="hidden" name="csrf" value=(csrf);
                 dl.differences { @for (name, value) in fields {
@@ -91,7 +106,8 @@ async fn send_again(path: &str, kept: String, csrf: &str) -> Result<Html<String>
             }
         }
     };
-    Ok(Page { nav: NavItem::Elsewhere, title: "Signed in", charts: false, body }.show_signed_out())
+    Ok(Page { nav: NavItem::Elsewhere, title: "Nothing was sent yet", charts: false, body }
+        .show_signed_out())
 }
 
 /// Handler of `GET /sign-in`.

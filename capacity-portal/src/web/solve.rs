@@ -55,7 +55,8 @@ pub(super) async fn show(
                     span { "cause: " (solve.cause.as_str()) }
                     @match solve.state {
                         SolveState::Requested => span { "waits for a worker" },
-                        SolveState::Running => span { "running for " (solves::took(&solve, now)) },
+                        SolveState::Running => span { "running for "
+                            span data-elapsed=[solve.started_at.map(|began| (now - began).num_milliseconds())] { (solves::took(&solve, now)) } },
                         _ => span { "took " (solves::took(&solve, now)) },
                     }
                     span { "started from version " (ui::count(solve.parent.0)) }

@@ -219,4 +219,23 @@ async fn form_sent_signed_out_is_kept_until_signed_in() {
     assert!(page.contains("name=\"why\" value=\"a &lt;long&gt; reason\""), "{page}");
     let own = csrf(&place, &cookie).await;
     assert!(page.contains(&own) && !page.contains("value=\"old\""), "{page}");
+
+    // A form of the earlier session is kept for this one, unless another site may have sent it.
+    for (origin, kept) in
+        [(Some(place.base.as_str()), true), (Some("http://other.example"), false), (None, false)]
+    {
+        let sent = browser().post(format!("{}/emergencies", place.base)).body(form);
+        let sent = sent.header("content-type", "application/x-www-form-urlencoded");
+        let sent = sent.header("cookie", &cookie);
+        let sent = match origin {
+            Some(origin) => sent.header("origin", origin),
+            None => sent,
+        };
+        let sent = sent.send().await.expect("an answer");
+        assert_eq!(sent.status(), 403);
+        let page = sent.text().await.expect("text");
+        let shown =
+            page.contains("name=\"why\" value=\"a &lt;long&gt; reason\"") && page.contains(&own);
+        assert_eq!(shown, kept, "{origin:?}: {page}");
+    }
 }

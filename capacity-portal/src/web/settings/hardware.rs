@@ -37,11 +37,12 @@ pub(super) fn section(
             h2 { (SECTION.1) }
             p.lead { "A shared buffer replaces servers that fail. Its size is a fixed number of servers, or the fraction of the hardware type that is set above." }
             @if types.is_empty() { (ui::missing("There are no hardware types.")) } @else {
-                div.scroll { table {
+                div.scroll { table.cards role="table" {
                     caption.quiet { "Hardware types and their shared buffers" }
-                    thead { tr { th scope="col" { "Type" } th.n scope="col" { "Servers" } th.n scope="col" { "Buffer size" }
-                        th.n scope="col" { "In buffer" } th scope="col" { "Size set by" } } }
-                    tbody { @for (position, of) in types.iter().enumerate() {
+                    thead role="rowgroup" { tr role="row" { th scope="col" role="columnheader" { "Type" }
+                        th.n scope="col" role="columnheader" { "Servers" } th.n scope="col" role="columnheader" { "Buffer size" }
+                        th.n scope="col" role="columnheader" { "In buffer" } th scope="col" role="columnheader" { "Size set by" } } }
+                    tbody role="rowgroup" { @for (position, of) in types.iter().enumerate() {
                         (row(of))
                         @if reader.may(Role::Operator) { (change(position, of, reader, rejected)) }
                     } }
@@ -60,16 +61,19 @@ pub(super) fn section(
 
 fn row(of: &HardwareType) -> Markup {
     let count = |count: u64| number::count(usize::try_from(count).unwrap_or(usize::MAX));
-    html! { tr {
-        th scope="row" { (of.hardware_type) }
-        td.n { (count(of.servers)) }
-        @match &of.buffer {
-            Some(buffer) => {
-                td.n { (count(buffer.wanted)) } td.n { (count(buffer.held)) }
-                td { @if buffer.listed { "fixed number" } @else { "fraction" } }
-            }
-            None => { td.n { (number::NOTHING) } td.n { (number::NOTHING) } td { (number::NOTHING) } }
-        }
+    let buffer = of.buffer.as_ref();
+    let servers =
+        |count_of: Option<u64>| count_of.map_or_else(|| number::NOTHING.to_owned(), count);
+    let set_by = buffer.map_or(number::NOTHING, |of| match of.listed {
+        true => "fixed number",
+        false => "fraction",
+    });
+    html! { tr role="row" {
+        th scope="row" role="rowheader" { (of.hardware_type) }
+        td.n role="cell" data-label="Servers" { (count(of.servers)) }
+        td.n role="cell" data-label="Buffer size" { (servers(buffer.map(|of| of.wanted))) }
+        td.n role="cell" data-label="In buffer" { (servers(buffer.map(|of| of.held))) }
+        td role="cell" data-label="Size set by" { (set_by) }
     } }
 }
 
@@ -99,7 +103,7 @@ fn change(
         input type="hidden" name="hardware_type" value=(name);
     };
     let listed = of.buffer.as_ref().is_some_and(|buffer| buffer.listed);
-    html! { tr.more { td colspan="5" { details open[open] {
+    html! { tr.more role="row" { td colspan="5" role="cell" { details open[open] {
         summary aria-label={ "Change " (name) } { "Change" }
         form.toolbar method="post" action="/settings/buffers" {
             (hidden)
