@@ -248,5 +248,22 @@ async fn pages_agree_with_the_certificate() {
             number(&said["promised_rru"])
         );
         assert_eq!(shown.contains(&line), msb["holds"] == false, "{name}: {line}");
+        // The drill of this MSB says the same, and that nothing is kept back from its verdict.
+        let (_, drill) = page(&place, &format!("/drills?msb={name}"), Some(ROOT)).await;
+        let row = drill
+            .split("<tr><th scope=\"row\">")
+            .find(|row| row.starts_with("<a href=\"/reservations/a\""));
+        let row = row.and_then(|row| row.split("</tr>").next()).expect("a row");
+        let found = cells(row);
+        assert!(found[3].starts_with(&wanted[1]), "{name}: {found:?}");
+        assert_eq!(found[4], wanted[2], "{name}: {found:?}");
+        assert_eq!(row.contains("short"), msb["holds"] == false, "{name}: {row}");
+        let short = drill.matches(">short").count();
+        let verdict = match short {
+            0 => "Every guarantee is kept".to_owned(),
+            1 => "1 reservation would have less than is guaranteed".to_owned(),
+            _ => format!("{short} reservations would have less than is guaranteed"),
+        };
+        assert!(drill.contains(&verdict), "{name}: {verdict}: {drill}");
     }
 }
