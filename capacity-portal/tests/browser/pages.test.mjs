@@ -429,6 +429,8 @@ describe("a running solve", () => {
     const { solves } = await api(slow)("GET", "/ops/v1/solves");
     await api(slow)("POST", `/ops/v1/solves/${solves.find((of) => of.state === "running").solve}/cancel`);
     await following.shows("#facts", "running");
+    const elapsed = await page.locator("[data-elapsed]").innerText();
+    await page.waitForFunction((text) => document.querySelector("[data-elapsed]")?.textContent !== text, elapsed);
     await following.shows("#outcome", /phase 1 of 2/);
     // When incumbent and bound are known depends on the machine; until then the tile says that they are not.
     await following.shows("#outcome", /Proved gap\s*([\d.]+\s*%|\S+\s*incumbent or bound not known yet)/);
@@ -437,6 +439,66 @@ describe("a running solve", () => {
     await page.locator("#outcome").filter({ hasText: "cancelled" }).waitFor();
     assert.equal(await page.getByRole("button", { name: "Cancel solve" }).count(), 0);
     assert.deepEqual(await lookAtAll(page), []);
+  });
+});
+
+describe("a form of an earlier session", () => {
+  let context, watch, page, mouse;
+
+  before(async () => {
+    ({ context, watch, page } = await fresh());
+    mouse = new Mouse(page);
+    await signIn(mouse, page);
+  });
+
+  after(async () => {
+    await context?.close();
+    assert.deepEqual(watch?.take(), []);
+  });
+
+  /** Fills in a form, and ends the session in another tab. */
+  async function typed() {
+    await page.goto(`${region.base}/moves`);
+    await page.getByText("Stop all moves").click();
+    await mouse.fill("Reason", "typed before");
+    const other = await context.newPage();
+    await other.goto(region.base);
+    const hands = new Mouse(other);
+    await hands.open("browser");
+    await hands.press("button", "Sign out");
+    await other.waitForURL(/sign-in/);
+    return other;
+  }
+
+  /** Sends what was kept, and sees its answer. */
+  async function sent() {
+    await page.getByRole("heading", { name: "Nothing was sent yet" }).waitFor();
+    await page.getByText("typed before").waitFor();
+    assert.deepEqual(await lookAtAll(page), []);
+    await mouse.press("button", "Send");
+    await page.getByText("By browser: typed before").waitFor();
+    await mouse.press("button", "Resume moves");
+    await page.getByText("Stop all moves").waitFor();
+  }
+
+  test("is kept until its reader has signed in", async () => {
+    const other = await typed();
+    watch.expect("401");
+    await mouse.press("button", "Stop moves");
+    await page.getByText("What you typed is kept").waitFor();
+    await mouse.fill("Token", region.token);
+    await mouse.press("button", "Sign in");
+    await sent();
+    await other.close();
+  });
+
+  test("is kept where its reader has signed in again in another tab", async () => {
+    const other = await typed();
+    await signIn(new Mouse(other), other);
+    watch.expect("403");
+    await mouse.press("button", "Stop moves");
+    await sent();
+    await other.close();
   });
 });
 
