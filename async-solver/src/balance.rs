@@ -11,6 +11,7 @@ use crate::params::PARAMS;
 use crate::state::{IneligibleHeld, State};
 use crate::symmetry::value_rows;
 use fleet::{RegionSnapshot, ReservationKind};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Shifts servers that are not held today.
@@ -35,6 +36,30 @@ pub fn balance_msb_fill(model: &Model, snapshot: &RegionSnapshot, state: &mut St
         }
     }
 }
+
+/// Spreads the servers that shared buffers gain over MSBs, evenly for each kind of hardware.
+///
+/// A shared buffer replaces servers that fail anywhere, and nothing in eq. 1 to 7 says where it is: phase 1 takes the
+/// cheapest MSB for all of it, and loses all of it with that MSB. Servers held today stay.
+pub fn spread_shared_buffers(model: &Model, snapshot: &RegionSnapshot, state: &mut State) {
+    let mut floor = Floor::new(model, snapshot, state);
+    for (term, of) in model.terms.iter().enumerate() {
+        if snapshot.reservations[of.reservation.ix()].kind != ReservationKind::SharedBuffer {
+            continue;
+        }
+        let mut counts = state.counts[term].clone();
+        let mut shifted = false;
+        for group in floor.groups(of).values() {
+            shifted |= floor.spread_within(of, group, &mut counts);
+        }
+        if shifted {
+            state.set(model, term, counts);
+        }
+    }
+}
+
+/// Items of one kind of hardware, by slice: one for each MSB.
+type Group = Vec<(usize, usize)>;
 
 /// How full everything is.
 struct Floor {
@@ -88,10 +113,9 @@ impl Floor {
         Floor { hardware, free, full }
     }
 
-    /// Shifts servers of one reservation, and tells whether any.
-    fn shift(&mut self, term: &Term, counts: &mut [u32]) -> bool {
-        // With affinity nothing leaves its datacenter.
-        let mut groups: BTreeMap<(u32, u32), Vec<(usize, usize)>> = BTreeMap::new();
+    /// The items of a reservation by datacenter and kind of hardware. Without affinity, datacenters do not matter.
+    fn groups(&self, term: &Term) -> BTreeMap<(u32, u32), Group> {
+        let mut groups: BTreeMap<(u32, u32), Group> = BTreeMap::new();
         for (number, slice) in term.slices.iter().enumerate() {
             let datacenter = if term.affinity.is_empty() { 0 } else { slice.datacenter };
             for item in slice.items.clone() {
@@ -99,8 +123,14 @@ impl Floor {
                 groups.entry((datacenter, hardware)).or_default().push((number, item));
             }
         }
+        groups
+    }
+
+    /// Shifts servers of one reservation, and tells whether any.
+    fn shift(&mut self, term: &Term, counts: &mut [u32]) -> bool {
         let mut shifted = false;
-        for group in groups.values() {
+        // With affinity nothing leaves its datacenter.
+        for group in self.groups(term).values() {
             let new = |&(_, item): &(usize, usize)| counts[item] > term.items[item].held();
             if group.len() > 1 && group.iter().any(new) {
                 shifted |= self.shift_within(term, group, counts);
@@ -160,6 +190,38 @@ impl Floor {
             // No way back: what came is not sent on in the same turn of its reservation.
             places[from].room = 0;
             places[to].room -= count;
+            shifted = true;
+        }
+        shifted
+    }
+
+    /// Shifts new servers of one kind from the MSB that has most of the reservation to that with fewest and one free,
+    /// until they differ by at most one.
+    fn spread_within(&mut self, term: &Term, group: &Group, counts: &mut [u32]) -> bool {
+        let mut shifted = false;
+        loop {
+            let pool = |item: usize| term.items[item].pool as usize;
+            let items = || group.iter().map(|&(_, item)| item);
+            let from = items()
+                .filter(|&item| counts[item] > term.items[item].held())
+                .max_by_key(|&item| (counts[item], Reverse(item)));
+            let to = items()
+                // Where servers leave, one that came instead would stay.
+                .filter(|&item| {
+                    counts[item] >= term.items[item].held() && self.free[pool(item)] > 0
+                })
+                .min_by_key(|&item| (counts[item], item));
+            let Some((from, to)) = from.zip(to) else { break };
+            let new = counts[from] - term.items[from].held();
+            let count =
+                (counts[from].saturating_sub(counts[to]) / 2).min(new).min(self.free[pool(to)]);
+            if count == 0 {
+                break;
+            }
+            counts[from] -= count;
+            counts[to] += count;
+            self.free[pool(from)] += count;
+            self.free[pool(to)] -= count;
             shifted = true;
         }
         shifted

@@ -1,6 +1,6 @@
 //! A solve from snapshot to targets, as a list of verbs.
 
-use crate::balance::balance_msb_fill;
+use crate::balance::{balance_msb_fill, spread_shared_buffers};
 use crate::config::SolverConfig;
 use crate::env::{Progress, SolveEnv};
 use crate::model::{Model, Term, rru};
@@ -131,6 +131,7 @@ pub(crate) fn settle(
         if config.hand_back {
             release_surplus(model, state);
         }
+        spread_shared_buffers(model, snapshot, state);
     }
 }
 
