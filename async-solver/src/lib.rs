@@ -8,7 +8,7 @@
 //! | `solve`, `carry` | the steps of a solve; restricts targets to moves possible before the next solve |
 //! | `config`, [`params`] | settings of one solve; every other number, in one table |
 //! | `env`, `report` | clock, stop signal, backend and listener; statistics |
-//! | `symmetry`, [`model`], `formulation` | equivalence classes of servers; pools and one term for each reservation (RAS expressions 1, 3, 4, eq. 6, 7); the LP |
+//! | `symmetry`, `unit`, [`model`], `formulation` | equivalence classes of servers; amounts that whole servers can show; pools and one term for each reservation (RAS expressions 1, 3, 4, eq. 6, 7); the LP |
 //! | `lp`, [`backend`] | programs and where they are solved; the only file that calls HiGHS |
 //! | `subproblem` | one reservation at given prices: relaxation, bound, whole-server assignment |
 //! | `bound`, `warm` | the Lagrangian bound and the volume algorithm; prices for the next solve |
@@ -51,6 +51,7 @@ mod state;
 mod sub_mip;
 mod subproblem;
 mod symmetry;
+mod unit;
 mod warm;
 
 pub use carry::solve;

@@ -7,6 +7,7 @@
 
 use crate::params::PARAMS;
 use crate::symmetry::{Partition, value_rows};
+use crate::unit::whole_capacity;
 use fleet::{MICRO, MsbIx, RegionSnapshot, ReservationIx, ReservationKind, Rru, Server, Weights};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -65,8 +66,10 @@ impl Keeper {
 pub struct Term {
     /// The reservation.
     pub reservation: ReservationIx,
-    /// C_r.
+    /// C_r in eq. 6: rounded up to what whole servers can show.
     pub capacity: i64,
+    /// C_r, of which limits and datacenter shares are parts.
+    pub asked: i64,
     /// Whether eq. 4 and 6 keep an embedded buffer.
     pub buffered: bool,
     /// Price per RRU above `spread_limit` in an MSB: beta, zero where eq. 3 does not apply.
@@ -291,7 +294,8 @@ impl Model {
         let slices = self.slices(&items);
         let mut term = Term {
             reservation: ix,
-            capacity: reservation.capacity.0,
+            capacity: whole_capacity(reservation),
+            asked: reservation.capacity.0,
             buffered: reservation.msb_buffer,
             beta: if guaranteed { weights.spread_beta } else { 0.0 },
             spread_limit: i64::MAX,
@@ -308,13 +312,13 @@ impl Model {
         if guaranteed {
             let alpha = reservation.msb_alpha.or(weights.msb_alpha);
             term.spread_limit = match alpha {
-                Some(alpha) => micro(alpha * rru(term.capacity)),
+                Some(alpha) => micro(alpha * rru(term.asked)),
                 None => {
                     let others = term.slices.len().saturating_sub(1);
                     let even = if others == 0 {
-                        term.capacity
+                        term.asked
                     } else {
-                        micro(1.5 * rru(term.capacity) / others as f64)
+                        micro(1.5 * rru(term.asked) / others as f64)
                     };
                     even.max(term.items.iter().map(|item| item.value).max().unwrap_or(0))
                 }
@@ -489,7 +493,7 @@ impl Term {
             };
             position.len()
         ];
-        let capacity = rru(self.capacity);
+        let capacity = rru(self.asked);
         for (datacenter, at) in position {
             let share = reservation.share(datacenter).unwrap_or(0.0);
             // Rounded outwards, so that eq. 7 itself is never cut by the rounding.

@@ -10,7 +10,7 @@
 //! of values. So they only lead the search, and `Serving::serve` goes through the levels.
 
 use crate::bound::DualPoint;
-use crate::model::{Model, Term};
+use crate::model::{Model, MsbSlice, Term};
 use crate::neighbourhood::PoolUsers;
 use crate::params::PARAMS;
 use crate::random::Random;
@@ -137,10 +137,24 @@ fn stage(model: &Model, state: &State, level: usize) -> Model {
         } else if term.level > level {
             lean(term);
         } else {
-            term.price_server(price);
+            term.price_server(price * of_a_server(term, counts));
         }
     }
     stage
+}
+
+/// What eq. 6, eq. 7 and the replica rule are short of, in micro-RRU.
+pub fn missing(term: &Term, counts: &[u32]) -> i64 {
+    let over = |slice: &MsbSlice| (term.slice_value(slice, counts) - slice.most).max(0);
+    let outside: i64 = term.outside(counts).iter().map(|(below, above)| below + above).sum();
+    term.shortfall(counts) + outside + term.slices.iter().map(over).sum::<i64>()
+}
+
+/// A server's worth over what a reservation is missing, where that is less: the last fraction of a server
+/// is worth a server as well.
+pub fn of_a_server(term: &Term, counts: &[u32]) -> f64 {
+    let (missing, server) = (missing(term, counts), term.top_value());
+    if missing > 0 { (server as f64 / missing as f64).max(1.0) } else { 1.0 }
 }
 
 /// No more may be missing than with these counts.

@@ -14,7 +14,7 @@ mod shortfall_bound;
 
 use crate::bound::{AscentLimits, DualPoint, ascend, evaluate, in_parallel};
 use crate::config::SolverConfig;
-use crate::model::Model;
+use crate::model::{Model, rru};
 use crate::neighbourhood::PoolUsers;
 use crate::order::{Serving, in_order, keep, lean};
 use crate::params::PARAMS;
@@ -134,7 +134,11 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
     };
     let is_short = model.terms[asking].shortfall(&after.counts[asking]) > 0;
     let surely_missing = if is_short && how.prove {
-        shortfall_bound::shortfall_bound(&model, &geometries, asking, threads, must_stop)
+        let term = &model.terms[asking];
+        let fraction = rru(term.capacity - term.asked);
+        let least =
+            shortfall_bound::shortfall_bound(&model, &geometries, asking, threads, must_stop);
+        (least - fraction).max(0.0)
     } else {
         0.0
     };

@@ -46,7 +46,7 @@ fn rack_limits(model: &Model, snapshot: &RegionSnapshot) -> Vec<i64> {
                 return i64::MAX;
             }
             let scaled = |factor: f64| {
-                Rru::from_f64(factor * rru(term.capacity)).map_or(i64::MAX, |limit| limit.0)
+                Rru::from_f64(factor * rru(term.asked)).map_or(i64::MAX, |limit| limit.0)
             };
             match reservation.rack_alpha.or(snapshot.weights.rack_alpha) {
                 Some(alpha) => scaled(alpha),
@@ -67,7 +67,7 @@ fn rack_limits(model: &Model, snapshot: &RegionSnapshot) -> Vec<i64> {
                         }
                     }
                     let count = racks.iter().filter(|rack| **rack).count();
-                    let even = if count == 0 { term.capacity } else { scaled(2.0 / count as f64) };
+                    let even = if count == 0 { term.asked } else { scaled(2.0 / count as f64) };
                     even.max(top_value)
                 }
             }

@@ -318,3 +318,29 @@ fn a_new_one_a_larger_one_and_the_end_of_one() {
     assert_eq!(gone.change, RequestChange::Removed);
     assert_eq!(gone.plan.moves.iter().filter(|of| of.in_use && of.target.is_none()).count(), 6);
 }
+
+/// Asks for the capacity of a reservation `web` of type t0.
+fn web(capacity: f64) -> CapacityRequest {
+    CapacityRequest {
+        reservation_id: "web".into(),
+        owner: Some("shop".into()),
+        capacity_rru: Some(capacity),
+        rru: Some(BTreeMap::from([("t0".into(), 1.0)])),
+        ..CapacityRequest::default()
+    }
+}
+
+#[test]
+fn a_fraction_of_a_server_counts_as_a_server() {
+    let parts = plain();
+    let answer = ask(&snapshot(&parts), &web(3.001), &config());
+    assert!(answer.refusal.is_none(), "four are free in each MSB");
+    assert_eq!(answer.granted, Rru::from_f64(4.0).expect("4"));
+    // The same in a solve, whose price of the fraction is below that of a server.
+    let mut parts = plain();
+    parts.weights.buffer_tau = 50.0;
+    parts.reservations.push(reservation("web", 3.001));
+    parts.rru.push(rru("web", "t0", 1.0));
+    let solved = solved(&snapshot(&parts), &config());
+    assert_eq!(shortfalls(&snapshot(&parts), &solved.targets), [Rru::ZERO]);
+}

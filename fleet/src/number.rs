@@ -31,6 +31,14 @@ pub fn exact(amount: Rru) -> String {
     }
 }
 
+/// Amounts that are compared: rounded, unless two that differ would look equal.
+pub fn compared<const N: usize>(values: [Rru; N]) -> [String; N] {
+    let rounded = values.map(rru);
+    let collide =
+        (0..N).any(|i| (0..i).any(|j| values[i] != values[j] && rounded[i] == rounded[j]));
+    if collide { values.map(exact) } else { rounded }
+}
+
 /// A decimal of about four digits: `12,345`, `123.4`, `1.23`, `0.0012`.
 pub fn decimal(number: f64) -> String {
     if !number.is_finite() {
@@ -65,6 +73,12 @@ pub fn group(digits: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn compared_amounts_never_look_equal() {
+        let [a, b] = compared([Rru(1_842_000_000), Rru(1_842_300_000)]);
+        assert_eq!((a.as_str(), b.as_str()), ("1,842", "1,842.3"));
+    }
 
     #[test]
     fn counts_have_thousands_separators() {

@@ -4,6 +4,7 @@ use crate::layout::{Rows, Table};
 use crate::number::{amount, count, percent};
 use fleet::RequestChange;
 use fleet::Rru;
+use fleet::number::compared;
 use fleet::quote::{Grant, HolderKind, MoveCost, Quote, QuotedFlow, Refusal};
 
 /// Rows of the table of moves.
@@ -20,7 +21,7 @@ pub fn text(answer: &Quote, shown: Rows) -> String {
         }
     };
     let mut text = format!("{} ({change})", answer.reservation_id);
-    let (granted, asked) = (amount(answer.granted_rru), amount(answer.capacity));
+    let [granted, asked] = compared([answer.granted_rru, answer.capacity]);
     text += &match answer.granted {
         Grant::InFull if removed => String::new(),
         Grant::InFull => format!("\n granted in full: {granted} RRU"),

@@ -2,6 +2,7 @@
 
 use crate::model::{Model, Term};
 use crate::params::PARAMS;
+use crate::unit::unit;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ impl Geometry {
 
     /// Lists the sums of a term.
     pub fn new(model: &Model, term: &Term) -> Geometry {
-        let divisor = term.items.iter().fold(0, |divisor, item| gcd(divisor, item.value));
+        let divisor = unit(term.items.iter().map(|item| item.value));
         let top_value = term.items.iter().map(|item| item.value).max().unwrap_or(0);
         let mixed = term.items.iter().any(|item| item.value != top_value);
         let others = i64::try_from(term.slices.len().saturating_sub(1).max(1)).unwrap_or(1);
@@ -66,7 +67,7 @@ impl Geometry {
         if !listed || candidates.len() > PARAMS.relaxation.max_sums {
             candidates.clear();
         }
-        Geometry { sums, candidates, divisor: divisor.max(1), mixed, largest }
+        Geometry { sums, candidates, divisor, mixed, largest }
     }
 
     /// The nearest attainable sums at or below and at or above `limit`.
@@ -91,10 +92,6 @@ impl Geometry {
             _ => t / self.divisor * self.divisor,
         }
     }
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// All sums of at most the given counts of each value, up to `reach`; empty if too many.

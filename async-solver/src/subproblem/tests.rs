@@ -68,6 +68,7 @@ fn case(random: &mut Random) -> Case {
     let mut term = Term {
         reservation: ReservationIx::new(0),
         capacity: part(share).max(MICRO / 2),
+        asked: part(share).max(MICRO / 2),
         buffered,
         beta: [0.0, 0.3, 2.0][random.below(3)],
         spread_limit: [i64::MAX, part(share * 0.5), part(share)][random.below(3)],
@@ -217,6 +218,7 @@ fn held_servers_stay_above_the_spread_limit_where_new_ones_cost_more() {
     let crowded = |buffered: bool| Term {
         reservation: ReservationIx::new(0),
         capacity: 8 * MICRO,
+        asked: 8 * MICRO,
         buffered,
         beta: 0.3,
         spread_limit: 3 * MICRO,

@@ -6,7 +6,9 @@
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
 use async_solver::model::Model;
-use fleet::{MsbIx, RegionSnapshot, ReservationIx, ReservationKind, Rru, Server, Targets};
+use fleet::{
+    MsbIx, RegionSnapshot, Reservation, ReservationIx, ReservationKind, Rru, Server, Targets,
+};
 use std::collections::BTreeSet;
 
 type Holders = [Option<ReservationIx>];
@@ -132,7 +134,7 @@ impl<'a> Phase1<'a> {
         let total: Rru = by_msb.iter().copied().sum();
         let top = by_msb.iter().copied().max().unwrap_or(Rru::ZERO);
         let kept = if reservation.msb_buffer { total - top } else { total };
-        let mut broken = vec![(reservation.capacity - kept).or_zero()];
+        let mut broken = vec![(whole(reservation) - kept).or_zero()];
         let part = &self.parts[number];
         for &amount in by_msb {
             broken.push(part.msb_max.map_or(Rru::ZERO, |most| (amount - most).or_zero()));
@@ -261,6 +263,18 @@ struct Search<'a> {
     phase1: &'a Phase1<'a>,
     amounts: Vec<Vec<Rru>>,
     tell: &'a mut dyn FnMut(&[Vec<Rru>], f64),
+}
+
+/// C, rounded up to what whole servers can show: a multiple of the largest amount that divides all values.
+fn whole(reservation: &Reservation) -> Rru {
+    let divisor = |mut a: i64, mut b: i64| {
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let unit = reservation.rru.iter().map(|of| of.1.0).reduce(divisor).unwrap_or(1);
+    Rru((reservation.capacity.0 + unit - 1) / unit * unit)
 }
 
 impl Search<'_> {

@@ -128,7 +128,7 @@ pub(super) fn quotes(plan: &Plan, reader: &Reader) -> Markup {
 
 fn change_notice(change: &PlannedChange, applied: bool, reader: &Reader) -> Markup {
     let PlannedChange { answer, reservation: name, .. } = change;
-    let (requested, granted) = (number::rru(answer.capacity), number::rru(answer.granted_rru));
+    let [requested, granted] = fleet::number::compared([answer.capacity, answer.granted_rru]);
     let (mood, verdict) = match change.granted {
         _ if change.quota.is_some() => {
             ("bad", format!("{name}: exceeds the quota of {}", change.owner))

@@ -1,16 +1,7 @@
 //! Amounts and names in the sentences of explanations.
 
 use crate::id::{HardwareTypeIx, HardwareTypeName};
-pub(super) use crate::number::{count, counted, exact, rru as amount};
-use crate::rru::Rru;
-
-/// Amounts that are compared in a sentence: rounded, unless two that differ would look equal.
-pub(super) fn amounts<const N: usize>(values: [Rru; N]) -> [String; N] {
-    let rounded = values.map(amount);
-    let collide =
-        (0..N).any(|i| (0..i).any(|j| values[i] != values[j] && rounded[i] == rounded[j]));
-    if collide { values.map(exact) } else { rounded }
-}
+pub(super) use crate::number::{compared as amounts, count, counted, exact, rru as amount};
 
 /// The most models that the name of a set lists.
 const MODELS_LISTED: usize = 6;
@@ -51,12 +42,6 @@ fn model(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn compared_amounts_never_look_equal() {
-        let [a, b] = amounts([Rru(1_842_000_000), Rru(1_842_300_000)]);
-        assert_eq!((a.as_str(), b.as_str()), ("1,842", "1,842.3"));
-    }
 
     #[test]
     fn set_is_named_by_its_models() {
