@@ -69,8 +69,10 @@ pub fn answer_all(
         hold(&mut region, requests);
     }
     let mut answers: BTreeMap<usize, Answer> = BTreeMap::new();
-    for number in order(question.snapshot, requests) {
-        let step = Question { snapshot: &region, ..*question };
+    for (done, number) in order(question.snapshot, requests).into_iter().enumerate() {
+        // Each has its share of the time that is left.
+        let means = question.means.with_share(1.0 / (requests.len() - done) as f64);
+        let step = Question { snapshot: &region, means, ..*question };
         let mut found = answer(&step, &requests[number])
             .map_err(|source| RequestsError::Request { number, source })?;
         let after = minimal_targets(&found);

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `solve`, `carry` | the steps of a solve; restricts targets to moves possible before the next solve |
 //! | `config`, [`params`] | settings of one solve; every other number, in one table |
-//! | `env`, `report` | clock, stop signal, backend and listener; statistics |
+//! | `env`, `means`, `report` | clock, stop signal, backend and listener, of a solve and of a plan; statistics |
 //! | `symmetry`, `unit`, [`model`], `formulation` | equivalence classes of servers; amounts that whole servers can show; pools and one term for each reservation (RAS expressions 1, 3, 4, eq. 6, 7); the LP |
 //! | `lp`, [`backend`] | programs and where they are solved; the only file that calls HiGHS |
 //! | `subproblem` | one reservation at given prices: relaxation, bound, whole-server assignment |
@@ -33,6 +33,7 @@ mod config;
 mod env;
 mod formulation;
 mod lp;
+mod means;
 pub mod model;
 mod neighbourhood;
 mod order;
@@ -58,6 +59,7 @@ pub use carry::solve;
 pub use config::SolverConfig;
 pub use env::{Progress, SolveEnv};
 pub use lp::{Backend, LpFailure, LpJob};
+pub use means::Means;
 pub use plan::Plan;
 pub use report::{
     HeldBack, MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination,

@@ -344,6 +344,32 @@ table! {
         min_tries: usize = 30, "attempts", "Attempts at least, for any size.", "Decision 0014.";
         max_tries_factor: usize = 4, "multiple of the attempts without gain",
             "All attempts at most: the last RRU take most time and most moves.", "Decision 0014.";
+        search_share: f64 = 0.6, "share of the time left",
+            "Time of the plan; the rest is for what is offered instead.", "Decision 0030.";
+        costly: f64 = 20.0, "server prices",
+            "Price of a server that the request is missing, in exchanges and the LP: one is worth many moves.",
+            "Decision 0030.";
+        lp_items: usize = 8_000, "items", "Size up to which simplex solves the LP of a plan.",
+            "Decision 0030.";
+        lp_margin: f64 = 0.1, "share of the request", "What that LP asks for in addition.", "Decision 0030.";
+        exchange_tries: usize = 12, "sub-MIPs",
+            "Exchanges in a row without gain that end a plan without a deadline.", "Decision 0030.";
+        exchange_share: f64 = 0.7, "share of the time left",
+            "Time of an exchange, after which HiGHS gives what it has found.", "Decision 0030.";
+        exchange_columns_first: usize = 1_500, "columns", "Columns of the first exchanges at most.",
+            "Decision 0030.";
+        exchange_columns: usize = 6_000, "columns", "Columns of the last exchanges at most.",
+            "Decision 0030.";
+        exchange_nodes: u32 = 20, "nodes", "Nodes of an exchange at most.", "Decision 0030.";
+        exchange_gap: f64 = 0.5, "server moves", "Gap at which an exchange ends: less than a move of a server in use.",
+            "Not varied.";
+        kept_price: f64 = 4.0, "costly servers",
+            "Price of a server that another reservation must keep, in the rounding of the LP.", "Not varied.";
+        cheaper_tries: usize = 3, "sub-MIPs",
+            "Exchanges that save moves of a grant that moves servers in use of others.", "Decision 0030.";
+        cheaper_columns: usize = 600, "columns", "Columns of such an exchange at most.", "Decision 0030.";
+        exchange_luck: f64 = 0.5, "factor",
+            "Weight of a reservation whose exchange gained nothing.", "As for other exchanges.";
         proof_steps: usize = 60, "steps", "VolumeAlgorithm that bounds the shortfall of a request.",
             "More steps find no further proof.";
         proof_target: f64 = 1e-2, "share of the bound", "First target step of it.", "Not varied.";

@@ -132,7 +132,7 @@ struct Run<'a> {
 
 /// Rounds a fractional solution down, within the pools: an LP overfills them by its tolerances, a smoothed
 /// usage by more.
-fn rounded_down(model: &Model, near: &[Vec<f64>]) -> State {
+pub fn rounded_down(model: &Model, near: &[Vec<f64>]) -> State {
     let mut used = vec![0; model.pools.len()];
     let round = |(term, near): (&Term, &Vec<f64>)| -> Vec<u32> {
         let items = term.items.iter().zip(near);

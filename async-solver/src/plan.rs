@@ -4,17 +4,23 @@
 //! in seconds, and from prices that the last solve left the answer is near. First short reservations are
 //! served and surplus is released, as the next solve will do anyway: that is the region *before*.
 //! Then the one reservation is put where it fits best, and again and again together with a few that
-//! hold what it could use: the region *after*. Leaving a place of before costs what leaving a holder
-//! does in eq. 1, and who is as important as the request ends no worse than before, so the difference
-//! is what the request takes, and what is granted is granted.
+//! hold what it could use: the region *after*. While it is short, the relaxation of the region is rounded
+//! ([`rounding`]), and exchanges between several reservations follow ([`exchange`]) until what it has is
+//! proved to be all that is possible ([`relaxed`]) or time is up. A grant that moves servers in use of others
+//! is sought again with fewer moves. Leaving a place of before costs what leaving a holder does in eq. 1,
+//! and who is as important as the request ends no worse than before, so the difference is what the request
+//! takes, and what is granted is granted.
 
 mod carry_over;
+mod exchange;
+mod relaxed;
 mod request_search;
-mod shortfall_bound;
+mod rounding;
 
 use crate::bound::{AscentLimits, DualPoint, ascend, evaluate, in_parallel};
 use crate::config::SolverConfig;
-use crate::model::{Model, rru};
+use crate::means::Means;
+use crate::model::Model;
 use crate::neighbourhood::PoolUsers;
 use crate::order::{Serving, in_order, keep, lean};
 use crate::params::PARAMS;
@@ -26,8 +32,11 @@ use crate::solve::targets_of;
 use crate::state::{IneligibleHeld, State};
 use crate::subproblem::Geometry;
 use crate::warm::Warm;
+use exchange::{Ended, Exchange};
 use fleet::{Move, RegionSnapshot, ReservationIx, ServerIx, Targets};
+use relaxed::{Relaxed, costly};
 use request_search::RequestSearch;
+use rounding::Rounding;
 use std::cmp::Reverse;
 
 /// What a request would take, and what it leads to.
@@ -53,6 +62,8 @@ pub struct Plan {
     pub surely_missing: f64,
     /// Whether the search ended by itself, not by the clock.
     pub complete: bool,
+    /// Whether it is proved that the request can have no more than it gets.
+    pub is_most: bool,
 }
 
 /// How to plan.
@@ -62,10 +73,10 @@ pub struct How<'a> {
     pub config: &'a SolverConfig,
     /// Prices that the last solve left.
     pub warm: Option<&'a Warm>,
-    /// Whether to spend time on proofs: of the price, and of how much must be missing.
+    /// Whether to spend time on a proof of the price.
     pub prove: bool,
-    /// Whether time is up.
-    pub must_stop: &'a (dyn Fn() -> bool + Sync),
+    /// Clock and HiGHS.
+    pub means: &'a Means<'a>,
 }
 
 /// Ascent from zero prices, where no solve left any.
@@ -77,7 +88,8 @@ const FROM_PRICES: AscentLimits =
 
 /// Plans for one reservation of a snapshot that holds the request already.
 pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) -> Plan {
-    let How { config, warm, must_stop, .. } = *how;
+    let How { config, warm, means, .. } = *how;
+    let must_stop = &|| means.must_stop();
     let asking = reservation.ix();
     let threads = config.threads;
     let today = Model::new(snapshot);
@@ -105,7 +117,7 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
     let users = PoolUsers::new(&model);
     let mut around = RequestSearch { search, dual: &dual, asking, users, random };
     let mut after = before.clone();
-    let complete = around.run(&mut after, must_stop);
+    let mut complete = around.run(&mut after, must_stop);
     // Who is short is served by order of priority: that prices alone do not see to it.
     let serving = Serving {
         model: &model,
@@ -115,6 +127,35 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
         pinned: None,
     };
     after = serving.serve(&after, model.terms[asking].level, must_stop);
+    let is_short = |state: &State| model.terms[asking].shortfall(&state.counts[asking]) > 0;
+    let exchange = Exchange {
+        model: &model,
+        ineligible_held: &ineligible_held,
+        asking,
+        relaxed: &Relaxed::at(&before.counts),
+        means,
+        seed: config.seed,
+    };
+    let mut relaxed = Relaxed::default();
+    if is_short(&after) {
+        let costly = costly(&model, asking, &after.counts[asking]);
+        relaxed = Relaxed::new((&model, &costly), &geometries, asking, threads, means);
+        let mut found = State::new(&costly, after.counts);
+        let seed = config.seed;
+        let of_costly = Search { model: &costly, ..search };
+        let rounding =
+            Rounding { costly: of_costly, asking, relaxed: &relaxed, means, threads, seed };
+        rounding.run(&mut found);
+        let exchange = Exchange { model: &costly, relaxed: &relaxed, ..exchange };
+        complete &= exchange.more(&mut found) != Ended::OutOfTime;
+        after = State::new(&model, found.counts);
+    }
+    if moves_in_use(&model, &after, asking) {
+        exchange.cheaper(&mut after);
+    }
+    let is_most = relaxed.is_most(&model.terms[asking], &after.counts[asking]);
+    let surely_missing =
+        if is_short(&after) { relaxed.surely_missing(&model.terms[asking]) } else { 0.0 };
     let worth =
         |state: &State| state.total(&model, &ineligible_held) - state.shortfall_cost(&model);
     let price = worth(&after) - worth(&before);
@@ -132,16 +173,6 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
     } else {
         DualPoint::free(priced)
     };
-    let is_short = model.terms[asking].shortfall(&after.counts[asking]) > 0;
-    let surely_missing = if is_short && how.prove {
-        let term = &model.terms[asking];
-        let fraction = rru(term.capacity - term.asked);
-        let least =
-            shortfall_bound::shortfall_bound(&model, &geometries, asking, threads, must_stop);
-        (least - fraction).max(0.0)
-    } else {
-        0.0
-    };
     give_back(&model, &mut after, asking);
     // Where servers are today, not where they will be before, tells which ones stay.
     let placed = rack_placement::place(&today, snapshot, &before, config.rack_phase, threads);
@@ -158,6 +189,7 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
         surely_missing,
         dual_bound: bound.value.max(0.0).min(primal),
         complete,
+        is_most,
     }
 }
 
@@ -197,6 +229,13 @@ fn baseline_repairs(
     let serving =
         Serving { model: &model, geometries, ineligible_held, seed, pinned: Some(asking) };
     serving.serve(&state, 0, must_stop)
+}
+
+/// Whether others leave servers in use.
+fn moves_in_use(model: &Model, state: &State, asking: usize) -> bool {
+    let others = (0..model.terms.len()).filter(|&term| term != asking);
+    let moves = |term: usize| model.cost(&model.terms[term], &state.counts[term]).stability;
+    others.map(moves).sum::<f64>() >= model.weights.move_in_use.max(f64::MIN_POSITIVE)
 }
 
 fn give_back(model: &Model, state: &mut State, term: usize) {

@@ -4,13 +4,13 @@
 //! audited, and where it is not granted in full names the limits in its way and plans for the
 //! nearest requests that would be.
 
-use crate::bound::in_parallel;
 use crate::config::SolverConfig;
+use crate::means::Means;
 use crate::params::PARAMS;
 use crate::plan::{How, Plan, plan};
 use crate::warm::Warm;
 use fleet::audit::{AuditReport, ReservationAudit, audit};
-use fleet::explain::{Explainer, Limit, Shortfall};
+use fleet::explain::{Explainer, Limit, Searched, Shortfall};
 use fleet::quote::MoveCost;
 use fleet::{
     CapacityRequest, DatacenterIx, HardwareTypeIx, RegionSnapshot, ReplicaRule, RequestChange,
@@ -102,8 +102,8 @@ pub struct Question<'a> {
     pub config: &'a SolverConfig,
     /// Prices that the last solve left.
     pub warm: Option<&'a Warm>,
-    /// Whether time is up.
-    pub must_stop: &'a (dyn Fn() -> bool + Sync),
+    /// Clock, deadline and HiGHS.
+    pub means: Means<'a>,
 }
 
 /// Answers it.
@@ -113,52 +113,104 @@ pub struct Question<'a> {
 pub fn answer(question: &Question, request: &CapacityRequest) -> Result<Answer, RequestError> {
     let (region, change) = request.apply(question.snapshot)?;
     let reservation = region.reservation(&request.reservation_id).expect("it was just put there");
-    let found = plan(&region, reservation, &question.how(question.config, true));
-    let audit = audit(&region, &found.after);
+    let began = (question.means.elapsed)();
+    let means = question.means.with_share(PARAMS.plan.search_share);
+    let mut found = plan(&region, reservation, &question.how(&means, true));
+    let mut audit = audit(&region, &found.after);
     let row = &audit.reservations[reservation.ix()];
     let (today, granted) = (row.initial.guaranteed, row.holding.guaranteed);
-    let refusal = (row.holding.shortfall > Rru::ZERO).then(|| {
+    let capacity = region.reservations[reservation.ix()].capacity;
+    let mut refusal = None;
+    if row.holding.shortfall > Rru::ZERO {
         let explainer = Explainer::new(&region, &found.after);
-        let shortfall = explainer.shortfall_of(reservation).expect("the audit says it is short");
-        let limits = explainer.limits(reservation);
-        let mut alternatives =
-            question.alternatives(request, &region, row, reservation, &explainer);
+        let mut shortfall =
+            explainer.shortfall_of(reservation).expect("the audit says it is short");
+        let mut limits = explainer.limits(reservation);
+        let surely_missing = Rru::from_f64(found.surely_missing).unwrap_or_default();
+        let within = question.means.deadline.map(|end| end.saturating_sub(began));
+        shortfall.searched(&Searched {
+            capacity,
+            found: granted,
+            surely_missing,
+            is_most: found.is_most,
+            within,
+        });
+        if surely_missing > Rru::ZERO {
+            limits.iter_mut().for_each(Limit::proved);
+        }
+        let offers = question.offers(request, &region, row, reservation, &explainer);
+        // What is granted in part is granted in the cheapest way that was found.
+        let same = |of: &&Offer| of.granted == granted && of.plan.price < found.price - 1e-9;
+        let cheaper = offers.iter().filter(|of| of.is_less()).find(same);
+        if let Some(Offer { plan, .. }) = cheaper {
+            let other = fleet::audit::audit(&region, &plan.after);
+            if other.is_clean()
+                && other.reservations[reservation.ix()].holding.guaranteed == granted
+            {
+                found = Plan {
+                    before: plan.before.clone(),
+                    after: plan.after.clone(),
+                    moves: plan.moves.clone(),
+                    price: plan.price,
+                    primal: found.primal + plan.price - found.price,
+                    ..found
+                };
+                audit = other;
+            }
+        }
+        let mut alternatives: Vec<Alternative> =
+            offers.into_iter().map(|of| of.alternative).collect();
         alternatives.sort_by(|a, b| {
             let moves = |of: &Alternative| (of.cost.in_use + of.cost.own_in_use, of.cost.idle);
             moves(a).cmp(&moves(b)).then(a.cost.price.total_cmp(&b.cost.price))
         });
-        Refusal { shortfall, limits, alternatives }
-    });
+        refusal = Some(Refusal { shortfall, limits, alternatives });
+    }
     Ok(Answer { reservation, change, today, granted, plan: found, audit, refusal, region })
 }
 
-impl<'a> Question<'a> {
-    fn how(&self, config: &'a SolverConfig, prove: bool) -> How<'a> {
-        How { config, warm: self.warm, prove, must_stop: self.must_stop }
+/// An alternative as it was planned.
+struct Offer {
+    alternative: Alternative,
+    granted: Rru,
+    plan: Plan,
+}
+
+impl Offer {
+    /// Whether it is less of the same.
+    fn is_less(&self) -> bool {
+        matches!(self.alternative.concession, Concession::FewerRru(_))
+    }
+}
+
+impl Question<'_> {
+    fn how<'b>(&'b self, means: &'b Means<'b>, prove: bool) -> How<'b> {
+        How { config: self.config, warm: self.warm, prove, means }
     }
 
     /// Requests near one that would be granted in full, in the region with it and by its plan.
-    fn alternatives(
+    fn offers(
         &self,
         request: &CapacityRequest,
         region: &RegionSnapshot,
         row: &ReservationAudit,
         ix: ReservationIx,
         explainer: &Explainer,
-    ) -> Vec<Alternative> {
+    ) -> Vec<Offer> {
         let reservation = &region.reservations[ix.ix()];
         let concessions = concessions(reservation, ix, explainer, row);
-        let one = SolverConfig { threads: 1, ..*self.config };
-        let tried = in_parallel(concessions.len(), self.config.threads, |number| {
-            self.grant(&concessions[number], request, region, ix, &one)
-        });
-        let mut found: Vec<Alternative> = tried.into_iter().flatten().collect();
-        let mut types = 0;
-        found.retain(|of| {
-            types += usize::from(matches!(of.concession, Concession::OneMoreType(..)));
-            types <= PARAMS.plan.max_types_offered
-                || !matches!(of.concession, Concession::OneMoreType(..))
-        });
+        let (mut found, mut types) = (Vec::new(), 0);
+        for (number, concession) in concessions.iter().enumerate() {
+            let is_type = matches!(concession, Concession::OneMoreType(..));
+            if is_type && types >= PARAMS.plan.max_types_offered {
+                continue;
+            }
+            // Each has its share of the time that is left.
+            let means = self.means.with_share(1.0 / (concessions.len() - number) as f64);
+            let offer = self.grant(concession, request, region, ix, &means);
+            types += usize::from(is_type && offer.is_some());
+            found.extend(offer);
+        }
         found
     }
 
@@ -169,8 +221,8 @@ impl<'a> Question<'a> {
         request: &CapacityRequest,
         region: &RegionSnapshot,
         ix: ReservationIx,
-        config: &SolverConfig,
-    ) -> Option<Alternative> {
+        means: &Means,
+    ) -> Option<Offer> {
         let mut other = region.clone();
         let reservation = &mut other.reservations[ix.ix()];
         let mut asked = request.clone();
@@ -208,12 +260,15 @@ impl<'a> Question<'a> {
                 asked.msb_buffer = Some(false);
             }
         }
-        let found = plan(&other, ix, &self.how(config, false));
+        // Less may end at less still, which is planned in the time that is left then.
+        let first = means.with_share(PARAMS.plan.search_share);
+        let found = plan(&other, ix, &self.how(&first, false));
         let audit = audit(&other, &found.after);
         let row = &audit.reservations[ix.ix()];
         if row.holding.shortfall == Rru::ZERO && audit.is_clean() {
             let cost = move_cost(&other, &found, ix);
-            return Some(Alternative { concession: concession.clone(), request: asked, cost });
+            let alternative = Alternative { concession: concession.clone(), request: asked, cost };
+            return Some(Offer { alternative, granted: row.holding.guaranteed, plan: found });
         }
         // A search for less may end elsewhere, at less still; what is offered is what was planned.
         match *concession {
@@ -221,7 +276,7 @@ impl<'a> Question<'a> {
                 if (Rru(1)..capacity).contains(&row.holding.guaranteed) =>
             {
                 let less = Concession::FewerRru(row.holding.guaranteed);
-                self.grant(&less, request, region, ix, config)
+                self.grant(&less, request, region, ix, means)
             }
             _ => None,
         }

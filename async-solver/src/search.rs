@@ -9,6 +9,7 @@ use crate::subproblem::{Geometry, Priced};
 use std::cmp::{Ordering, Reverse};
 
 /// What the search works with.
+#[derive(Clone, Copy)]
 pub struct Search<'a> {
     /// The problem.
     pub model: &'a Model,

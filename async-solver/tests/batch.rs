@@ -8,11 +8,11 @@ use fleet::{CapacityRequest, Move, RegionSnapshot, RequestError, Rru, SnapshotPa
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use world::{
-    TOWN, config, empty, for_each, reservation, rru, server, snapshot, worlds_without_rules,
+    MEANS, TOWN, config, empty, for_each, reservation, rru, server, snapshot, worlds_without_rules,
 };
 
 fn ask(snapshot: &RegionSnapshot, requests: &[CapacityRequest]) -> Result<Answers, RequestsError> {
-    let question = Question { snapshot, config: &config(), warm: None, must_stop: &|| false };
+    let question = Question { snapshot, config: &config(), warm: None, means: MEANS };
     answer_all(&question, requests)
 }
 
@@ -93,8 +93,7 @@ fn one_request_is_answered_as_by_itself() {
         let snapshot = snapshot(&world);
         let Some(request) = requests(&world, number.get()).into_iter().next() else { return };
         let config = config();
-        let question =
-            Question { snapshot: &snapshot, config: &config, warm: None, must_stop: &|| false };
+        let question = Question { snapshot: &snapshot, config: &config, warm: None, means: MEANS };
         let alone = answer(&question, &request).expect("a request of this region");
         let found = ask(&snapshot, &[request]).expect("the same");
         let one = &found.answers[0];

@@ -3,20 +3,22 @@
 
 mod world;
 
-use async_solver::{Answer, Question, SolverConfig, answer};
+use async_solver::{Answer, Means, Question, SolverConfig, answer};
 use fleet::audit::audit;
+use fleet::explain::ShortfallReason;
 use fleet::{
     CapacityRequest, DatacenterIx, RegionSnapshot, RequestChange, ReservationIx, ReservationKind,
     Rru, SnapshotParts, Targets,
 };
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use world::{
-    TINY, TOWN, config, empty, for_each, reservation, rru, server, snapshot, solved, worlds,
+    MEANS, TINY, TOWN, config, empty, for_each, reservation, rru, server, snapshot, solved, worlds,
 };
 
 fn ask(snapshot: &RegionSnapshot, request: &CapacityRequest, config: &SolverConfig) -> Answer {
-    let question = Question { snapshot, config, warm: None, must_stop: &|| false };
+    let question = Question { snapshot, config, warm: None, means: MEANS };
     answer(&question, request).expect("a request of this region")
 }
 
@@ -190,6 +192,8 @@ fn no_refusal_lies_and_few_are_hasty() {
         let surely = answer.plan.surely_missing;
         assert!(surely <= least + 1e-6, "{surely} surely missing where {least} is enough");
         let short = after[answer.reservation.ix()][0];
+        let reason = answer.refusal.as_ref().map(|of| of.shortfall.reason);
+        assert!(reason != Some(ShortfallReason::NoRegress) || surely > 0.0, "said without a proof");
         assert_eq!(answer.refusal.is_some(), short > Rru::ZERO);
         if missing > 0.0 {
             refused.set(refused.get() + 1);
@@ -343,4 +347,42 @@ fn a_fraction_of_a_server_counts_as_a_server() {
     parts.rru.push(rru("web", "t0", 1.0));
     let solved = solved(&snapshot(&parts), &config());
     assert_eq!(shortfalls(&snapshot(&parts), &solved.targets), [Rru::ZERO]);
+}
+
+/// `ads` holds three servers of type t0 in use in each MSB and could use t1, of which four are free there.
+fn crowded() -> SnapshotParts {
+    let mut parts = plain();
+    for (msb, number) in ["m0", "m1"].iter().flat_map(|msb| (0..4).map(move |n| (*msb, n))) {
+        let rack = format!("{msb}-rack0");
+        parts.servers.push(server(&format!("{msb}-b{number}"), ("dc0", msb, &rack), "t1"));
+    }
+    for of in parts.servers.iter_mut().filter(|of| *of.hardware_type == *"t0") {
+        if !of.server_id.ends_with('0') {
+            of.current_reservation = Some("ads".into());
+            of.in_use = true;
+        }
+    }
+    parts.reservations.push(reservation("ads", 3.0));
+    parts.rru.extend([rru("ads", "t0", 1.0), rru("ads", "t1", 1.0)]);
+    parts
+}
+
+#[test]
+fn a_grant_moves_no_more_in_use_servers_than_it_takes() {
+    let answer = ask(&snapshot(&crowded()), &web(2.0), &config());
+    assert!(answer.refusal.is_none());
+    assert_eq!(answer.plan.moves.iter().filter(|of| of.in_use).count(), 2, "one in each MSB");
+}
+
+#[test]
+fn without_time_a_refusal_says_so() {
+    let snapshot = snapshot(&crowded());
+    let means = Means { deadline: Some(Duration::ZERO), ..MEANS };
+    let question = Question { snapshot: &snapshot, config: &config(), warm: None, means };
+    let refusal = answer(&question, &web(4.0)).expect("a request of this region").refusal;
+    let shortfall = refusal.expect("one is free in each MSB").shortfall;
+    assert_eq!(shortfall.reason, ShortfallReason::NotFoundInTime);
+    assert!(shortfall.sentence.contains("RRU were found within 0 s"), "{}", shortfall.sentence);
+    // With time, ads moves to the other type.
+    assert!(ask(&snapshot, &web(4.0), &config()).refusal.is_none());
 }

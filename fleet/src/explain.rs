@@ -13,6 +13,7 @@ mod ledger;
 mod limits;
 mod reason;
 mod relax;
+mod searched;
 mod text;
 
 pub use composition::{TypeReason, TypeUse};
@@ -21,6 +22,7 @@ pub use holders::{HIDDEN, HeldBy, Right};
 pub use limits::{Limit, LimitName};
 pub use reason::ShortfallReason;
 pub use relax::{FurtherType, Relaxation};
+pub use searched::Searched;
 
 use crate::audit::{as_rru, from_rru};
 use crate::id::{
@@ -541,7 +543,8 @@ impl<'a> Explainer<'a> {
     /// An irreducible set of limits that blocks a reservation: with any one of them lifted, besides
     /// the limits that are not in the set, its request could be granted. Empty if it is not short.
     pub fn limits(&self, ix: ReservationIx) -> Vec<Limit> {
-        if self.shortfall_of(ix).is_none() { Vec::new() } else { limits::limits(&self.ledger, ix) }
+        let reason = self.shortfall_of(ix).map(|shortfall| shortfall.reason);
+        reason.map(|reason| limits::limits(&self.ledger, ix, reason)).unwrap_or_default()
     }
 
     /// The least tolerance of its datacenter shares, in steps of 0.01, with which its own and free

@@ -1,11 +1,14 @@
 //! A plan as text, from its document (`ras-plan/1`), made locally or by a server.
 
 use crate::layout::{Rows, Table};
-use crate::number::{amount, count, percent};
+use crate::number::{amount, count};
 use fleet::RequestChange;
 use fleet::Rru;
 use fleet::number::compared;
 use fleet::quote::{Grant, HolderKind, MoveCost, Quote, QuotedFlow, Refusal};
+
+/// Difference of prices that is not shown.
+const PRICE_SHOWN: f64 = 0.005;
 
 /// Rows of the table of moves.
 const ROWS_MAX: usize = 20;
@@ -100,19 +103,20 @@ fn proof(answer: &Quote) -> String {
     };
     let missing = answer.surely_missing_rru;
     let proved = if answer.refusal.is_none() {
-        let worth = (answer.primal - answer.shortfall_cost).max(f64::MIN_POSITIVE);
-        let open = (answer.primal - answer.dual_bound) / worth;
-        format!(
-            "; proven: no other way to grant it lowers the region's cost by more than {}",
-            percent(open)
-        )
+        // The price of any other way to grant it is at least that.
+        let least = answer.cost.price - (answer.primal - answer.dual_bound);
+        if least + PRICE_SHOWN >= answer.cost.price {
+            "; proved: no way to grant it has a lower price".to_owned()
+        } else {
+            format!("; proved: no way to grant it has a price below {least:+.2}")
+        }
     } else if missing > 0.0 {
         format!(
-            "; proven: at least {:.1} RRU of it are missing in any solution that worsens no reservation as important",
+            "; proved: at least {:.1} RRU of it cannot be granted unless a reservation as important gives up capacity",
             (10.0 * missing).floor() / 10.0
         )
     } else {
-        "; not proven: a longer search may find more".to_owned()
+        "; not proved: a longer search may find more".to_owned()
     };
     let end = if answer.complete { "" } else { "; the search ran out of time" };
     format!("{clean}{proved}{end}")

@@ -12,6 +12,7 @@ mod print;
 use crate::statement::Statement;
 use crate::{region, show};
 use act::Windows;
+use async_solver::backend::InProcess;
 use broker::{Broker, EmergencyId, Export};
 use control::{Admission, ChangeNotifier, PlanQueue, RegionCache, RemotePlanner};
 use fleet::audit::audit;
@@ -170,7 +171,8 @@ impl Stored {
         let broker = database.broker.clone();
         let notifier = ChangeNotifier::start(broker.clone());
         let cache = RegionCache::start(broker.clone(), &notifier);
-        let planner = SolvingPlanner::new(None).expect("the default settings are valid");
+        let planner = SolvingPlanner::with_backend(None, Box::new(InProcess))
+            .expect("the default settings are valid");
         let admission = Admission {
             approval_above,
             broker: broker.clone(),

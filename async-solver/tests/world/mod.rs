@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
 use async_solver::backend::InProcess;
-use async_solver::{Backend, SolveEnv, SolveOutcome, SolverConfig, Warm, solve};
+use async_solver::{Backend, Means, SolveEnv, SolveOutcome, SolverConfig, Warm, solve};
 use fleet::{
     AffinityRow, AllowedDatacenterRow, RegionSnapshot, ReservationRow, ServerRow, SnapshotParts,
     Weights,
@@ -20,6 +20,14 @@ pub use testkit::rows::{event, parts as empty, reservation, rru, server, snapsho
 pub fn config() -> SolverConfig {
     SolverConfig { gap_limit: 0.0, stay_gain: 0.0, threads: 1, ..SolverConfig::default() }
 }
+
+/// A plan without a deadline.
+pub const MEANS: Means = Means {
+    backend: &InProcess,
+    elapsed: &|| Duration::ZERO,
+    deadline: None,
+    interrupted: &|| false,
+};
 
 /// Solves without a deadline.
 pub fn solved(snapshot: &RegionSnapshot, config: &SolverConfig) -> SolveOutcome {

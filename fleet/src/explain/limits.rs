@@ -8,6 +8,7 @@
 
 use super::grant::{Ask, Offer};
 use super::ledger::{Held, Ledger};
+use super::reason::ShortfallReason;
 use super::relax::{FurtherType, ask, further_types};
 use super::text::{amount, amounts, counted};
 use crate::audit::{as_rru, from_rru};
@@ -66,6 +67,21 @@ impl LimitName {
         LimitName::ReplicaRule,
         LimitName::MsbBuffer,
     ];
+
+    /// The limit that a reason names.
+    const fn of(reason: ShortfallReason) -> Option<LimitName> {
+        match reason {
+            ShortfallReason::HardwareUnavailable => Some(LimitName::UnavailableServers),
+            ShortfallReason::AllowedDatacenters => Some(LimitName::AllowedDatacenters),
+            ShortfallReason::ReplicaRule => Some(LimitName::ReplicaRule),
+            ShortfallReason::MsbBuffer => Some(LimitName::MsbBuffer),
+            ShortfallReason::Affinity => Some(LimitName::Affinity),
+            ShortfallReason::Priority
+            | ShortfallReason::NoRegress
+            | ShortfallReason::NotFoundInTime => Some(LimitName::HeldByOthers),
+            ShortfallReason::NoEligibleHardware | ShortfallReason::InsufficientHardware => None,
+        }
+    }
 
     /// The stable token.
     pub const fn as_str(self) -> &'static str {
@@ -132,8 +148,11 @@ struct Thought<'a> {
     further: Vec<FurtherType>,
 }
 
-/// The limits of a reservation that is short, the last to be acquitted first.
-pub(super) fn limits(ledger: &Ledger, ix: ReservationIx) -> Vec<Limit> {
+/// The limits of a reservation that is short, the last to be acquitted first. The one that the reason of the
+/// shortfall names is acquitted last, so that both blame the same where they can.
+pub(super) fn limits(ledger: &Ledger, ix: ReservationIx, reason: ShortfallReason) -> Vec<Limit> {
+    let mut order = LimitName::LIFTED;
+    order.sort_by_key(|&limit| Some(limit) == LimitName::of(reason));
     let thought = Thought { ledger, ix, further: further_types(ledger, ix) };
     if !thought.grants(Lifted::all()) {
         let without = thought.at_best(Lifted::all());
@@ -145,13 +164,13 @@ pub(super) fn limits(ledger: &Ledger, ix: ReservationIx) -> Vec<Limit> {
         return Vec::new();
     }
     let mut lifted = Lifted::default();
-    for limit in LimitName::LIFTED {
+    for limit in order {
         lifted.set(limit, true);
         if thought.grants(lifted) {
             lifted.set(limit, false);
         }
     }
-    let standing = LimitName::LIFTED.into_iter().rev().filter(|&limit| !lifted.has(limit));
+    let standing = order.into_iter().rev().filter(|&limit| !lifted.has(limit));
     standing
         .map(|limit| {
             let mut alone = Lifted::default();

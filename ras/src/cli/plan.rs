@@ -76,7 +76,7 @@ pub struct PlanSnapshot {
     /// Settings file (TOML); the command line wins over it
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Deadline of the search, counted from the start of the process: 5s
+    /// Deadline of the search, counted from the start of the process [default: 5s after the snapshot is read]
     #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
     pub deadline: Option<Duration>,
     /// Worker threads [default: one for each processor]

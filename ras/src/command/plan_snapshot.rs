@@ -3,16 +3,16 @@
 use crate::cli::PlanSnapshot;
 use crate::context::Context;
 use crate::exit::Verdict;
+use crate::highs_process::HighsProcess;
 use crate::layout::Rows;
 use crate::number::seconds;
 use crate::progress::Reporter;
 use crate::results::read_snapshot;
-use crate::settings::Settings;
+use crate::settings::{PLAN_DEADLINE, Settings};
 use crate::{interrupt, plan_answer, plan_text, request_file, warm};
 use anyhow::{Context as _, Result};
-use async_solver::{Question, answer};
+use async_solver::{Means, Question, answer};
 use fleet::quote::QuoteSeconds;
-use std::time::Instant;
 
 pub(super) fn run(options: &PlanSnapshot, context: &Context) -> Result<Verdict> {
     let (folder, file) = (&options.snapshot, &options.request);
@@ -24,12 +24,18 @@ pub(super) fn run(options: &PlanSnapshot, context: &Context) -> Result<Verdict> 
     let folder = options.warm.as_deref().unwrap_or(folder);
     let warm = warm::read(folder, &reporter);
     let read = context.began.elapsed();
-    let until = settings.deadline.map(|after| context.began + after);
+    let highs = HighsProcess::of_this_binary(settings.highs_memory)
+        .context("cannot find the program's own executable, to run HiGHS")?;
     let question = Question {
         snapshot: &snapshot,
         config: &settings.solver,
         warm: warm.as_ref(),
-        must_stop: &|| interrupt::asked() || until.is_some_and(|until| Instant::now() >= until),
+        means: Means {
+            backend: &highs,
+            elapsed: &|| context.began.elapsed(),
+            deadline: Some(settings.deadline.unwrap_or(read + PLAN_DEADLINE)),
+            interrupted: &interrupt::asked,
+        },
     };
     let answer =
         answer(&question, &request).with_context(|| format!("request {}", file.display()))?;

@@ -3,12 +3,13 @@
 
 use super::archive::Archive;
 use super::settings::ServiceSettings;
+use crate::highs_process::HighsProcess;
 use crate::overrides::Overrides;
 use crate::plan_answer;
-use crate::settings::Settings;
+use crate::settings::{PLAN_DEADLINE, Settings};
 use crate::warm;
 use anyhow::{Context, Result};
-use async_solver::{Question, RequestsError, Warm, answer_all};
+use async_solver::{Backend, Means, Question, RequestsError, Warm, answer_all};
 use broker::{Broker, SolveId, SolveRow, SolveState};
 use chrono::{DateTime, Utc};
 use control::{PlanRefused, Planned, Planner};
@@ -16,6 +17,8 @@ use datasets::schema::WARM_FILE;
 use fleet::audit::Violation;
 use fleet::quote::QuoteSeconds;
 use fleet::{CapacityRequest, RegionSnapshot};
+use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -25,29 +28,43 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Number of latest solves searched for a published one.
 const LAST_SOLVES: u32 = 100;
 
-/// Time limit of a search, which then returns its best plan: a user waits for seconds, and reading
-/// and checking a large region takes some of them.
-const SEARCH_AT_MOST: Duration = Duration::from_secs(5);
-
 /// Maximum number of retries of a plan that takes servers needed by planned maintenance.
 const TRIES: usize = 3;
 
 /// Plans requests with the solver.
-#[derive(Debug)]
 pub struct SolvingPlanner {
     settings: Settings,
+    backend: Box<dyn Backend + Send + Sync>,
     warm: RwLock<Option<Arc<Warm>>>,
+}
+
+impl fmt::Debug for SolvingPlanner {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("SolvingPlanner").field("settings", &self.settings).finish_non_exhaustive()
+    }
 }
 
 impl SolvingPlanner {
     /// A planner with the settings of the service's solves.
     ///
     /// # Errors
-    /// If they are invalid.
-    pub fn new(config: Option<&std::path::Path>) -> Result<SolvingPlanner> {
-        let options =
-            crate::cli::SolveOptions { config: config.map(Into::into), ..Default::default() };
-        Ok(SolvingPlanner { settings: Settings::new(&options)?, warm: RwLock::default() })
+    /// If they are invalid, or this binary, which runs HiGHS, is not found.
+    pub fn new(config: Option<&Path>) -> Result<SolvingPlanner> {
+        let settings = settings(config)?;
+        let highs = HighsProcess::of_this_binary(settings.highs_memory)
+            .context("cannot find the program's own executable, to run HiGHS")?;
+        Ok(SolvingPlanner { settings, backend: Box::new(highs), warm: RwLock::default() })
+    }
+
+    /// The same with HiGHS elsewhere.
+    ///
+    /// # Errors
+    /// If the settings are invalid.
+    pub fn with_backend(
+        config: Option<&Path>,
+        backend: Box<dyn Backend + Send + Sync>,
+    ) -> Result<SolvingPlanner> {
+        Ok(SolvingPlanner { settings: settings(config)?, backend, warm: RwLock::default() })
     }
 
     fn warm(&self) -> Option<Arc<Warm>> {
@@ -108,6 +125,11 @@ fn keep_for_maintenance(region: &mut RegionSnapshot, violations: &[Violation]) -
     pinned
 }
 
+fn settings(config: Option<&Path>) -> Result<Settings> {
+    let options = crate::cli::SolveOptions { config: config.map(Into::into), ..Default::default() };
+    Settings::new(&options)
+}
+
 impl Planner for SolvingPlanner {
     fn plan(
         &self,
@@ -127,7 +149,12 @@ impl Planner for SolvingPlanner {
                 snapshot: &ahead,
                 config: &self.settings.solver,
                 warm: warm.as_deref(),
-                must_stop: &|| must_stop() || began.elapsed() >= SEARCH_AT_MOST,
+                means: Means {
+                    backend: &*self.backend,
+                    elapsed: &|| began.elapsed(),
+                    deadline: Some(PLAN_DEADLINE),
+                    interrupted: must_stop,
+                },
             };
             let found = answer_all(&question, requests)?;
             Ok((keep_for_maintenance(&mut ahead, &found.audit.violations), found))

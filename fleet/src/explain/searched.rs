@@ -1,0 +1,87 @@
+//! What a search for one request adds to the reason of a shortfall: a proof that no more is possible, or
+//! none within its time.
+
+use super::Shortfall;
+use super::limits::{Limit, LimitName};
+use super::reason::ShortfallReason;
+use super::text::amounts;
+use crate::rru::Rru;
+use std::time::Duration;
+
+/// The outcome of a search around one reservation that leaves it short.
+#[derive(Clone, Copy, Debug)]
+pub struct Searched {
+    /// C.
+    pub capacity: Rru,
+    /// What the search found (eq. 6).
+    pub found: Rru,
+    /// A proved lower bound on what is missing while no other reservation as important ends worse; zero: none.
+    pub surely_missing: Rru,
+    /// Whether it is proved that no more than was found is possible.
+    pub is_most: bool,
+    /// How long it searched; `None`: until it ended by itself.
+    pub within: Option<Duration>,
+}
+
+impl Shortfall {
+    /// Says only what the search has proved: `no_regress` where holdings of others are in the way for any
+    /// solver, `not_found_in_time` where more may be possible. Reasons that need no search stay.
+    pub fn searched(&mut self, of: &Searched) {
+        let needs_proof = matches!(
+            self.reason,
+            ShortfallReason::NoRegress
+                | ShortfallReason::NotFoundInTime
+                | ShortfallReason::Priority
+        );
+        if !needs_proof {
+            return;
+        }
+        let possible = of.capacity - of.surely_missing;
+        let [found, possible, capacity] = amounts([of.found, possible, of.capacity]);
+        let time = match of.within {
+            Some(within) => format!(" within {} s", seconds(within)),
+            None => String::new(),
+        };
+        if of.surely_missing <= Rru::ZERO {
+            self.reason = ShortfallReason::NotFoundInTime;
+            self.sentence = format!(
+                "{found} of {capacity} RRU were found{time}; more may be possible by exchanges with other \
+                 reservations: a longer search may find it"
+            );
+            return;
+        }
+        let kept = match self.reason {
+            ShortfallReason::Priority => &*self.sentence,
+            _ => {
+                self.reason = ShortfallReason::NoRegress;
+                "other reservations need the servers of its types that they hold"
+            }
+        };
+        self.sentence = if of.is_most {
+            format!(
+                "{kept}; proved: no more than {found} of {capacity} RRU can be granted without taking capacity from them"
+            )
+        } else {
+            format!(
+                "{kept}; proved: no more than {possible} of {capacity} RRU can be granted without taking \
+                 capacity from them; {found} RRU were found{time}"
+            )
+        };
+    }
+}
+
+impl Limit {
+    /// Says that others' servers are in the way by a proof, not because no exchange was found.
+    pub fn proved(&mut self) {
+        if self.limit == LimitName::HeldByOthers {
+            let end = self.sentence.find(", and no exchange").unwrap_or(self.sentence.len());
+            self.sentence.truncate(end);
+            self.sentence.push_str(", which need them");
+        }
+    }
+}
+
+/// Seconds without needless decimals: 5, 0.5.
+fn seconds(of: Duration) -> f64 {
+    (of.as_secs_f64() * 10.0).round() / 10.0
+}
