@@ -9,7 +9,7 @@ pub use crate::explain::HIDDEN;
 use crate::explain::{Evidence, HardwareSet, HeldBy, Limit, ShortfallReason};
 use crate::id::{HardwareTypeName, MsbName, ReservationName, ServerName};
 use crate::number::{count, counted};
-use crate::pace::Arrival;
+use crate::pace::{Arrival, Holdup};
 use crate::request::{CapacityRequest, RequestChange};
 use crate::reservation::ReservationKind;
 use crate::rru::Rru;
@@ -122,21 +122,14 @@ pub struct Quote {
 impl Quote {
     /// Hides the names of the other reservations, and of their owners, that a reader may not see.
     pub fn hide(&mut self, sees: impl Fn(&ReservationName) -> bool) {
-        // A contract or a limit of moves is of a reservation that servers leave.
-        let left = self.moves.iter().filter_map(|of| of.from.as_ref());
-        let limit = self.arrival.as_mut().and_then(|arrival| arrival.limit.as_mut());
-        if let Some(limit) = limit {
-            let of = |name: &&ReservationName| limit.ends_with(&format!(" of {name}"));
-            if let Some(name) = left.filter(|name| !sees(name)).find(of) {
-                limit.truncate(limit.len() - name.len());
-                limit.push_str("another reservation");
-            }
-        }
         let hide = |name: &mut Option<ReservationName>| {
             if name.as_ref().is_some_and(|name| !sees(name)) {
                 *name = Some(HIDDEN.into());
             }
         };
+        if let Some(arrival) = &mut self.arrival {
+            hide(&mut arrival.limit_of);
+        }
         for of in &mut self.sources {
             hide(&mut of.from);
             hide(&mut of.to);
@@ -223,6 +216,9 @@ pub struct QuotedArrival {
     /// What the last of them wait for, for people; null: nothing holds them up.
     #[serde(deserialize_with = "required")]
     pub limit: Option<String>,
+    /// The reservation whose contract, quiet time or limit that is; null where it is a place's.
+    #[serde(deserialize_with = "required")]
+    pub limit_of: Option<ReservationName>,
 }
 
 /// Servers that are there by an instant.
@@ -244,12 +240,14 @@ impl From<Arrival> for QuotedArrival {
         // Evenly spaced ones, and the last.
         let every = arrival.steps.len().div_ceil(STEPS_MAX).max(1);
         let steps = arrival.steps.iter().rev().step_by(every).rev();
+        let (limit, limit_of) = arrival.holdup.map(Holdup::into_parts).unzip();
         QuotedArrival {
             servers: come + arrival.later,
             by: arrival.steps.last().map(|step| step.0),
             later: arrival.later,
             steps: steps.map(|&(at, servers)| QuotedStep { at, servers }).collect(),
-            limit: arrival.holdup.map(|holdup| holdup.to_string()),
+            limit,
+            limit_of: limit_of.flatten(),
         }
     }
 }
@@ -273,9 +271,13 @@ impl fmt::Display for QuotedArrival {
         if self.later > 0 {
             write!(out, ", the others not within 31 days")?;
         }
-        match &self.limit {
-            Some(limit) => write!(out, "; limit: {limit}"),
-            None => Ok(()),
+        match (&self.limit, &self.limit_of) {
+            (Some(limit), Some(of)) if **of == *HIDDEN => {
+                write!(out, "; limit: {limit} of another reservation")
+            }
+            (Some(limit), Some(of)) => write!(out, "; limit: {limit} of {of}"),
+            (Some(limit), None) => write!(out, "; limit: {limit}"),
+            (None, _) => Ok(()),
         }
     }
 }

@@ -112,6 +112,7 @@ pub struct Cli {
 
 /// Options of every subcommand.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Output and logs")]
 pub struct Global {
     /// Output format
     #[arg(short, long, global = true, value_enum, default_value_t = Output::Text, value_name = "FORM")]

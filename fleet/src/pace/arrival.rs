@@ -8,7 +8,6 @@ use crate::id::ReservationName;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use std::fmt;
 
 /// How far ahead is looked.
 const DAYS_MAX: i64 = 31;
@@ -26,15 +25,18 @@ pub enum Holdup {
     QuietTime(ReservationName),
 }
 
-impl fmt::Display for Holdup {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Holdup {
+    /// What it is, and the reservation whose it is: `churn contract`, and `feed`.
+    pub fn into_parts(self) -> (String, Option<ReservationName>) {
         match self {
-            Holdup::Limit(Scope::Region) => write!(out, "limit of moves in the region"),
-            Holdup::Limit(Scope::Msb(name)) => write!(out, "limit of moves in MSB {name}"),
-            Holdup::Limit(Scope::Rack(name)) => write!(out, "limit of moves in rack {name}"),
-            Holdup::Limit(Scope::Reservation(name)) => write!(out, "limit of moves out of {name}"),
-            Holdup::Contract(name) => write!(out, "churn contract of {name}"),
-            Holdup::QuietTime(name) => write!(out, "quiet time of {name}"),
+            Holdup::Limit(Scope::Region) => ("limit of moves in the region".to_owned(), None),
+            Holdup::Limit(Scope::Msb(name)) => (format!("limit of moves in MSB {name}"), None),
+            Holdup::Limit(Scope::Rack(name)) => (format!("limit of moves in rack {name}"), None),
+            Holdup::Limit(Scope::Reservation(name)) => {
+                ("limit of moves out".to_owned(), Some(name))
+            }
+            Holdup::Contract(name) => ("churn contract".to_owned(), Some(name)),
+            Holdup::QuietTime(name) => ("quiet time".to_owned(), Some(name)),
         }
     }
 }

@@ -97,7 +97,8 @@ fn contract_limits_solves_and_dates_plan_arrival() {
     let answer = plan("web.yaml");
     let arrival = &answer["changes"][0]["answer"]["arrival"];
     assert_eq!((&arrival["servers"], &arrival["later"]), (&24.into(), &0.into()), "{answer}");
-    assert_eq!(arrival["limit"], "churn contract of feed", "{arrival}");
+    assert_eq!(arrival["limit"], "churn contract", "{arrival}");
+    assert_eq!(arrival["limit_of"], "feed", "{arrival}");
     let counts: Vec<u64> = arrival["steps"]
         .as_array()
         .expect("steps")
