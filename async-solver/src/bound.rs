@@ -75,11 +75,11 @@ fn evaluate_with(
         magnitude += bound.value.abs();
         for (item, used) in term.items.iter().zip(&bound.usage) {
             usage[item.pool as usize] += used;
-            value += model.leave_price(item, 0);
+            value += model.leave_price(item);
         }
         for item in &term.ineligible_held {
             let price = prices[item.pool as usize];
-            value += model.leave_price(item, 0);
+            value += model.leave_price(item);
             let (dear, cheap) = model.leave_order(item);
             for (count, leave) in [dear, cheap] {
                 if leave > price {

@@ -1,7 +1,7 @@
 //! The linear relaxation of the pooled problem, as HiGHS takes it.
 //!
 //! Columns, per reservation `r`: for each item up to three segments (keep in use, keep idle, take
-//! new), up to three stretches of `z[m]` per MSB (within its limits, above the spread limit, above the
+//! new; up to nine with expression 2), up to three stretches of `z[m]` per MSB (within its limits, above the spread limit, above the
 //! replica rule as today; their sum is the RRU of `r` in MSB `m`), `top` (eq. 4 and
 //! 6), `short` and the slacks of eq. 7. Rows: one per pool (eq. 5), then per reservation its MSBs,
 //! its capacity (eq. 6) and its datacenters (eq. 7). Unit: RRU and servers.
@@ -22,6 +22,8 @@ pub struct Lp {
     parts: Vec<Part>,
     /// First column of each reservation, and one past the last.
     first_column: Vec<usize>,
+    /// Whether expression 2 is in it.
+    with_racks: bool,
 }
 
 /// What a column is part of.
@@ -57,6 +59,7 @@ struct Builder<'a> {
     problem: LpProblem,
     parts: Vec<Part>,
     in_order: &'a InOrder,
+    with_racks: bool,
     /// The row of each level's limit.
     levels: Vec<u32>,
 }
@@ -108,15 +111,16 @@ impl Builder<'_> {
 }
 
 impl Lp {
-    /// Builds the relaxation.
-    pub fn new(model: &Model) -> Lp {
-        Lp::in_order(model, &InOrder::default())
+    /// Builds the relaxation. `with_racks`: with expression 2, which takes up to three times as many columns.
+    pub fn new(model: &Model, with_racks: bool) -> Lp {
+        Lp::in_order(model, &InOrder::default(), with_racks)
     }
 
     /// Builds the relaxation with limits on what is missing at levels of priority.
-    pub fn in_order(model: &Model, in_order: &InOrder) -> Lp {
+    pub fn in_order(model: &Model, in_order: &InOrder, with_racks: bool) -> Lp {
         let problem = LpProblem { starts: vec![0], ..LpProblem::default() };
-        let mut build = Builder { problem, parts: Vec::new(), in_order, levels: Vec::new() };
+        let (parts, levels) = (Vec::new(), Vec::new());
+        let mut build = Builder { problem, parts, in_order, with_racks, levels };
         for pool in &model.pools {
             build.row(f64::NEG_INFINITY, f64::from(pool.size));
         }
@@ -128,14 +132,19 @@ impl Lp {
             add_term(model, term, &mut build);
             first_column.push(build.parts.len());
             for item in term.items.iter().chain(&term.ineligible_held) {
-                constant += model.leave_price(item, 0);
+                constant += model.leave_price(item);
             }
         }
         if in_order.least.is_some() {
             // Only what is missing counts.
             constant = 0.0;
         }
-        Lp { problem: build.problem, constant, parts: build.parts, first_column }
+        Lp { problem: build.problem, constant, parts: build.parts, first_column, with_racks }
+    }
+
+    /// Whether expression 2 is in it.
+    pub fn has_racks(&self) -> bool {
+        self.with_racks
     }
 
     /// The columns of a reservation, and what each is part of.
@@ -154,10 +163,60 @@ impl Lp {
     pub fn columns(&self, model: &Model, counts: &[Vec<u32>]) -> Vec<f64> {
         let mut columns = Vec::with_capacity(self.problem.cost.len());
         for (term, counts) in model.terms.iter().zip(counts) {
-            term_columns(model, term, counts, &mut columns);
+            self.term_columns(model, term, counts, &mut columns);
         }
         debug_assert_eq!(columns.len(), self.problem.cost.len(), "one value per column");
         columns
+    }
+
+    /// Columns of a reservation's assignment in the order in which [`add_term`] adds them.
+    fn term_columns(&self, model: &Model, term: &Term, counts: &[u32], columns: &mut Vec<f64>) {
+        for slice in &term.slices {
+            for i in slice.items.clone() {
+                let (item, mut left) = (&term.items[i], counts[i]);
+                for step in model.steps_of(item, self.with_racks) {
+                    columns.push(f64::from(left.min(step.count)));
+                    left -= left.min(step.count);
+                }
+            }
+        }
+        // Servers worth zero to their holder: HiGHS fills them in where the rest leaves room.
+        for item in &term.ineligible_held {
+            let (dear, cheap) = model.leave_order(item);
+            columns.extend([dear, cheap].iter().filter(|held| held.0 > 0).map(|_| 0.0));
+        }
+        let z: Vec<i64> = term.slices.iter().map(|slice| term.slice_value(slice, counts)).collect();
+        if is_split_by_msb(term) {
+            for (slice, &z) in term.slices.iter().zip(&z) {
+                let mut from = 0;
+                for (end, _) in term.surcharges(slice) {
+                    columns.push(rru((z.min(end) - from).max(0)));
+                    from = end;
+                }
+            }
+            if term.buffered {
+                let top = z.iter().copied().max().unwrap_or(0);
+                columns.push(rru(top));
+                if needs_largest(term) {
+                    let first = z.iter().position(|&z| z == top);
+                    columns.extend((0..z.len()).map(|at| f64::from(u8::from(Some(at) == first))));
+                }
+            }
+            for (slice, &z) in term.slices.iter().zip(&z).filter(|(slice, _)| slice.over_max > 0) {
+                columns.push(rru((z - slice.most).max(0)));
+            }
+            for (range, (below, above)) in term.affinity.iter().zip(term.outside(counts)) {
+                if range.below_max > 0 {
+                    columns.push(rru(below));
+                }
+                if range.above_max > 0 {
+                    columns.push(rru(above));
+                }
+            }
+        }
+        if term.short_max > 0 {
+            columns.push(rru(term.shortfall(counts)));
+        }
     }
 
     /// Servers of each item of a term in a solution.
@@ -169,62 +228,6 @@ impl Lp {
             }
         }
         counts
-    }
-}
-
-/// Columns of a reservation's assignment in the order in which [`add_term`] adds them.
-fn term_columns(model: &Model, term: &Term, counts: &[u32], columns: &mut Vec<f64>) {
-    for slice in &term.slices {
-        for i in slice.items.clone() {
-            let (item, mut left) = (&term.items[i], counts[i]);
-            let (dear, cheap) = model.leave_order(item);
-            for (held, _) in [dear, cheap] {
-                if held > 0 {
-                    columns.push(f64::from(left.min(held)));
-                    left -= left.min(held);
-                }
-            }
-            if model.pools[item.pool as usize].size > item.held() {
-                columns.push(f64::from(left));
-            }
-        }
-    }
-    // Servers worth zero to their holder: HiGHS fills them in where the rest leaves room.
-    for item in &term.ineligible_held {
-        let (dear, cheap) = model.leave_order(item);
-        columns.extend([dear, cheap].iter().filter(|held| held.0 > 0).map(|_| 0.0));
-    }
-    let z: Vec<i64> = term.slices.iter().map(|slice| term.slice_value(slice, counts)).collect();
-    if is_split_by_msb(term) {
-        for (slice, &z) in term.slices.iter().zip(&z) {
-            let mut from = 0;
-            for (end, _) in term.surcharges(slice) {
-                columns.push(rru((z.min(end) - from).max(0)));
-                from = end;
-            }
-        }
-        if term.buffered {
-            let top = z.iter().copied().max().unwrap_or(0);
-            columns.push(rru(top));
-            if needs_largest(term) {
-                let first = z.iter().position(|&z| z == top);
-                columns.extend((0..z.len()).map(|at| f64::from(u8::from(Some(at) == first))));
-            }
-        }
-        for (slice, &z) in term.slices.iter().zip(&z).filter(|(slice, _)| slice.over_max > 0) {
-            columns.push(rru((z - slice.most).max(0)));
-        }
-        for (range, (below, above)) in term.affinity.iter().zip(term.outside(counts)) {
-            if range.below_max > 0 {
-                columns.push(rru(below));
-            }
-            if range.above_max > 0 {
-                columns.push(rru(above));
-            }
-        }
-    }
-    if term.short_max > 0 {
-        columns.push(rru(term.shortfall(counts)));
     }
 }
 
@@ -279,10 +282,8 @@ fn add_term(model: &Model, term: &Term, build: &mut Builder) {
             let (item, part) = (&term.items[i], Part::Item(u32::try_from(i).expect("few items")));
             let row = if plain { capacity } else { balance[number] };
             let rows = [(item.pool, 1.0), (row, rru(item.value))];
-            add_kept(model, item, part, build, &rows);
-            let new_max = model.pools[item.pool as usize].size.saturating_sub(item.held());
-            if new_max > 0 {
-                build.column(part, 0.0, f64::from(new_max), &rows);
+            for step in model.steps_of(item, build.with_racks) {
+                build.column(part, step.price, f64::from(step.count), &rows);
             }
         }
     }

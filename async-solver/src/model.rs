@@ -29,6 +29,17 @@ pub struct Model {
     pub levels: usize,
     /// Price of leaving a pinned server, which no solution pays.
     pub pin_price: f64,
+    /// Prices of servers of items whose racks may get crowded ([`Item::steps`]); empty: eq. 2 is left out.
+    pub rack_steps: Vec<Step>,
+}
+
+/// Servers of an item that cost a reservation the same.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// How many.
+    pub count: u32,
+    /// What each costs; what a held one saves by staying counts as negative.
+    pub price: f64,
 }
 
 /// Available servers of one MSB that every reservation values alike.
@@ -110,6 +121,8 @@ pub struct Item {
     pub held_idle: u32,
     /// Whether they are pinned: all of them stay.
     pub pinned: bool,
+    /// Where its prices begin and end in [`Model::rack_steps`]; equal: racks make no difference.
+    pub steps: (u32, u32),
 }
 
 impl Item {
@@ -162,8 +175,8 @@ pub struct AffinityRange {
 /// What the assignment of one reservation costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TermCost {
-    /// Expression 1.
-    pub stability: f64,
+    /// Expressions 1 and 2 ([`Model::server_steps`]).
+    pub servers: f64,
     /// Expression 3.
     pub msb_spread: f64,
     /// Expression 4.
@@ -179,7 +192,7 @@ pub struct TermCost {
 impl TermCost {
     /// The sum: the objective of phase 1.
     pub fn total(&self) -> f64 {
-        self.stability + self.msb_spread + self.buffer + self.shortfall
+        self.servers + self.msb_spread + self.buffer + self.shortfall
     }
 }
 
@@ -188,7 +201,8 @@ pub fn rru(micro: i64) -> f64 {
     micro as f64 / MICRO as f64
 }
 
-fn micro(amount: f64) -> i64 {
+/// Micro-RRU of an amount, or more than there are.
+pub fn micro(amount: f64) -> i64 {
     Rru::from_f64(amount).unwrap_or(Rru(i64::MAX / 4)).0
 }
 
@@ -216,6 +230,7 @@ impl Model {
             pool_of,
             levels: 0,
             pin_price: 0.0,
+            rack_steps: Vec::new(),
         };
         model.terms = model.build_terms(snapshot);
         model.price_shortfalls(snapshot);
@@ -260,7 +275,15 @@ impl Model {
                         }
                         let (held_in_use, held_idle) = held.get(&pool).copied().unwrap_or_default();
                         let pinned = keeper != Keeper::Anyone;
-                        items.push(Item { pool, value: value.0, held_in_use, held_idle, pinned });
+                        let steps = (0, 0);
+                        items.push(Item {
+                            pool,
+                            value: value.0,
+                            held_in_use,
+                            held_idle,
+                            pinned,
+                            steps,
+                        });
                     }
                 }
                 items.sort_unstable_by_key(|item| (self.pools[item.pool as usize].msb, item.pool));
@@ -274,6 +297,7 @@ impl Model {
                         held_in_use,
                         held_idle,
                         pinned: false,
+                        steps: (0, 0),
                     })
                     .collect();
                 self.build_term(snapshot, ReservationIx::new(position), items, ineligible_held)
@@ -402,58 +426,6 @@ impl Model {
     /// The counts of today's assignment: what each reservation holds of each item.
     pub fn today(&self) -> Vec<Vec<u32>> {
         self.terms.iter().map(|term| term.items.iter().map(Item::held).collect()).collect()
-    }
-
-    /// Expression 1 for the servers of an item, of which `kept` stay, the most expensive to move first.
-    pub fn leave_price(&self, item: &Item, kept: u32) -> f64 {
-        let (high, low) = self.leave_order(item);
-        let kept_high = kept.min(high.0);
-        let kept_low = (kept - kept_high).min(low.0);
-        f64::from(high.0 - kept_high) * high.1 + f64::from(low.0 - kept_low) * low.1
-    }
-
-    /// Counts and prices of the held servers of an item, the most expensive to move first.
-    pub fn leave_order(&self, item: &Item) -> ((u32, f64), (u32, f64)) {
-        let in_use = (item.held_in_use, self.weights.move_in_use);
-        let idle = (item.held_idle, self.weights.move_idle);
-        if item.pinned {
-            return ((item.held(), self.pin_price), (0, 0.0));
-        }
-        if in_use.1 >= idle.1 { (in_use, idle) } else { (idle, in_use) }
-    }
-
-    /// What giving `counts` servers of each item to a reservation costs.
-    pub fn cost(&self, term: &Term, counts: &[u32]) -> TermCost {
-        let mut cost = TermCost::default();
-        for (item, &count) in term.items.iter().zip(counts) {
-            if item.held() > 0 {
-                cost.stability += self.leave_price(item, count);
-                cost.regress |= item.pinned && count < item.held();
-            }
-        }
-        let mut top = 0;
-        let mut total = 0;
-        let mut over = 0;
-        for slice in &term.slices {
-            let z = term.slice_value(slice, counts);
-            total += z;
-            top = top.max(z);
-            cost.msb_spread += term.beta * rru((z - term.spread_limit).max(0));
-            over += (z - slice.most).max(0);
-            cost.regress |= z > slice.hard_max();
-        }
-        cost.buffer = term.tau * rru(top);
-        let short = (term.capacity - total + if term.buffered { top } else { 0 }).max(0);
-        cost.shortfall = term.short_price * rru(short + over);
-        cost.regress |= short > term.short_max;
-        let mut missing = short + over;
-        for (range, (below, above)) in term.affinity.iter().zip(term.outside(counts)) {
-            cost.shortfall += range.price * rru(below + above);
-            cost.regress |= below > range.below_max || above > range.above_max;
-            missing += below + above;
-        }
-        cost.missing = i128::from(missing) * i128::from(term.weight);
-        cost
     }
 }
 

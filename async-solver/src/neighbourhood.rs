@@ -132,7 +132,7 @@ impl<'a> Neighbourhood<'a> {
             let mut slack = state.costs[number] - self.prices.terms[number].value;
             for (item, &count) in term.items.iter().zip(&state.counts[number]) {
                 slack += self.prices.prices[item.pool as usize] * f64::from(count);
-                slack -= model.leave_price(item, 0);
+                slack -= model.leave_price(item);
             }
             self.short[number] = term.shortfall(&state.counts[number]) > 0;
             // A little for every reservation: one at its bound may still block another.

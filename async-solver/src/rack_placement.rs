@@ -6,9 +6,10 @@
 //! changes: the same counts are kept, of the same price to move.
 
 use crate::bound::in_parallel;
-use crate::model::{Keeper, Model, rru};
+use crate::model::{Keeper, Model};
+use crate::racks::rack_limits;
 use crate::state::State;
-use fleet::{MICRO, RegionSnapshot, ReservationKind, Rru};
+use fleet::{MICRO, RegionSnapshot, ReservationKind};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,55 +26,6 @@ pub struct RackPhase {
 }
 
 const FREE: u32 = u32::MAX;
-
-/// alpha^K C_r of each reservation, in micro-RRU; `i64::MAX` where eq. 2 does not apply.
-fn rack_limits(model: &Model, snapshot: &RegionSnapshot) -> Vec<i64> {
-    // Racks with an available server of each hardware type, and the largest value among them.
-    let types = snapshot.hardware_types.len();
-    let datacenter = |rack: &fleet::Rack| snapshot.msbs[rack.msb.ix()].datacenter;
-    let mut racks_of_type: Vec<Vec<bool>> = vec![Vec::new(); types];
-    for server in snapshot.servers.iter().filter(|server| server.available) {
-        let racks = &mut racks_of_type[server.hardware_type.ix()];
-        racks.resize(snapshot.racks.len(), false);
-        racks[server.rack.ix()] = true;
-    }
-    model
-        .terms
-        .iter()
-        .map(|term| {
-            let reservation = &snapshot.reservations[term.reservation.ix()];
-            if reservation.kind != ReservationKind::Guaranteed {
-                return i64::MAX;
-            }
-            let scaled = |factor: f64| {
-                Rru::from_f64(factor * rru(term.asked)).map_or(i64::MAX, |limit| limit.0)
-            };
-            match reservation.rack_alpha.or(snapshot.weights.rack_alpha) {
-                Some(alpha) => scaled(alpha),
-                None => {
-                    let mut racks = vec![false; snapshot.racks.len()];
-                    let mut top_value = 0;
-                    for &(hardware_type, value) in &reservation.rru {
-                        let there = racks_of_type[hardware_type.ix()].iter();
-                        let mut any = false;
-                        for ((rack, there), of) in racks.iter_mut().zip(there).zip(&snapshot.racks)
-                        {
-                            let counts = *there && reservation.allows(datacenter(of));
-                            *rack |= counts;
-                            any |= counts;
-                        }
-                        if any {
-                            top_value = top_value.max(value.0);
-                        }
-                    }
-                    let count = racks.iter().filter(|rack| **rack).count();
-                    let even = if count == 0 { term.asked } else { scaled(2.0 / count as f64) };
-                    even.max(top_value)
-                }
-            }
-        })
-        .collect()
-}
 
 /// Chooses servers. With `improve` false they are taken in order of id.
 pub fn place(

@@ -77,7 +77,7 @@ impl<'a> RestrictedMaster<'a> {
     /// points.
     pub fn value(&self, objective: f64) -> f64 {
         let ineligible_held = self.model.terms.iter().flat_map(|term| &term.ineligible_held);
-        objective + ineligible_held.map(|item| self.model.leave_price(item, 0)).sum::<f64>()
+        objective + ineligible_held.map(|item| self.model.leave_price(item)).sum::<f64>()
     }
 
     /// The prices of a solution of the master, if it has any.

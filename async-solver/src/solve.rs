@@ -35,7 +35,7 @@ pub(crate) fn assign(
 ) -> SolveOutcome {
     let clock = || (env.elapsed)().as_secs_f64();
     let begin = clock();
-    let model = Model::new(snapshot);
+    let model = Model::with_racks(snapshot);
     let built = clock();
     let reserve = env.deadline.map_or(0.0, |end| {
         let places = PARAMS.time.reserve_per_million * snapshot.servers.len() as f64

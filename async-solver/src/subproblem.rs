@@ -26,7 +26,8 @@ mod whole_server_bound;
 
 pub use geometry::Geometry;
 
-use crate::model::{Model, Term, TermCost, rru};
+use crate::model::{Model, Term, rru};
+use std::cell::OnceCell;
 
 /// Servers of one item that cost the same.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +68,8 @@ pub struct Priced<'a> {
     geometry: &'a Geometry,
     /// Sorted by slope; ties by item.
     segments: Vec<Segment>,
+    /// The segments of each slice, in order of rank; made on first use.
+    of_slice: OnceCell<Vec<Vec<usize>>>,
     /// The segments in RRU, more expensive above the spread limit, sorted by slope.
     stretches: Vec<Stretch>,
 }
@@ -123,17 +126,18 @@ impl<'a> Priced<'a> {
         supply: impl Fn(usize) -> Supply,
         preference: impl Fn(usize) -> f64,
     ) -> Priced<'a> {
-        let mut segments = Vec::with_capacity(term.items.len() + 16);
+        let mut segments = Vec::with_capacity(3 * term.items.len() + 16);
         for (number, slice) in (0_u32..).zip(&term.slices) {
             for i in slice.items.clone() {
                 let item = &term.items[i];
                 let supply = supply(i);
-                let mut left = supply.available;
-                let mut push = |count: u32, cost: f64, left: &mut u32| {
-                    let count = count.min(*left);
-                    *left -= count;
+                // The last servers there are cost more, but for those that are held.
+                let plain = supply.available.saturating_sub(supply.evictions).max(item.held());
+                let mut taken = 0;
+                let mut push = |count: u32, price: f64, dearer: f64| {
+                    taken += count;
                     if count > 0 {
-                        let slope = cost / rru(item.value);
+                        let slope = (price + dearer) / rru(item.value);
                         segments.push(Segment {
                             slope,
                             rank: slope - preference(i),
@@ -142,20 +146,34 @@ impl<'a> Priced<'a> {
                             count,
                         });
                     }
+                    taken
                 };
-                let (dear, cheap) = model.leave_order(item);
-                push(dear.0, price(i) - dear.1, &mut left);
-                push(cheap.0, price(i) - cheap.1, &mut left);
-                let plain = left.saturating_sub(supply.evictions);
-                push(plain, price(i), &mut left);
-                push(u32::MAX, price(i) + supply.dearer, &mut left);
+                let mut end = 0;
+                for step in model.server_steps(item) {
+                    let count = step.count.min(supply.available - end);
+                    let cheap = count.min(plain.saturating_sub(end));
+                    push(cheap, price(i) + step.price, 0.0);
+                    end = push(count - cheap, price(i) + step.price, supply.dearer);
+                }
             }
         }
         segments.sort_by(|a, b| a.slope.total_cmp(&b.slope).then(a.item.cmp(&b.item)));
-        let mut priced = Priced { model, term, geometry, segments, stretches: Vec::new() };
+        let stretches = Vec::with_capacity(segments.len() + 2 * term.slices.len());
+        let mut priced =
+            Priced { model, term, geometry, segments, of_slice: OnceCell::new(), stretches };
         priced.stretch();
         priced.segments.sort_by(|a, b| a.rank.total_cmp(&b.rank).then(a.item.cmp(&b.item)));
         priced
+    }
+
+    fn of_slice(&self) -> &[Vec<usize>] {
+        self.of_slice.get_or_init(|| {
+            let mut of_slice: Vec<Vec<usize>> = vec![Vec::new(); self.term.slices.len()];
+            for (number, segment) in self.segments.iter().enumerate() {
+                of_slice[segment.slice as usize].push(number);
+            }
+            of_slice
+        })
     }
 
     /// Cuts the segments into stretches. Above the spread limit RRU cost more, and as an MSB holds
@@ -274,11 +292,11 @@ impl<'a> Priced<'a> {
     /// Cost of counts at these prices, with leave prices as earnings like the bound; infinite
     /// where something would end worse than today.
     pub fn value(&self, counts: &[u32]) -> f64 {
-        let cost: TermCost = self.model.cost(self.term, counts);
+        let cost = self.model.cost_but_servers(self.term, counts);
         if cost.regress {
             return f64::INFINITY;
         }
-        let mut value = cost.total() - cost.stability;
+        let mut value = cost.total();
         let mut left: Vec<u32> = counts.to_vec();
         for segment in &self.segments {
             let item = segment.item as usize;

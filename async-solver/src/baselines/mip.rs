@@ -44,9 +44,10 @@ const RESERVE_LEAST: Duration = Duration::from_millis(200);
 /// How often the clock is looked at.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// What an assignment costs in phase 1: expressions 1, 3 and 4 and the price of shortfalls.
+/// What an assignment costs in phase 1: expressions 1 to 4, racks as if each pool had them to itself, and the
+/// price of shortfalls.
 pub fn primal(snapshot: &RegionSnapshot, targets: &Targets) -> f64 {
-    let model = Model::new(snapshot);
+    let model = Model::with_racks(snapshot);
     state_of(&model, snapshot, targets).total(&model, &IneligibleHeld::new(&model))
 }
 
@@ -78,9 +79,9 @@ fn finished(model: &Model, snapshot: &RegionSnapshot, mut state: State) -> Targe
 /// HiGHS' branch and bound on the whole pooled problem, started from today's assignment.
 pub fn pooled(snapshot: &RegionSnapshot, config: &SolverConfig, env: &SolveEnv) -> Answer {
     let clock = Clock::start(env);
-    let model = Model::new(snapshot);
+    let model = Model::with_racks(snapshot);
     let pooled = clock.seconds();
-    let lp = Lp::new(&model);
+    let lp = Lp::new(&model, true);
     let mut state = State::new(&model, model.today());
     let everything: FreeItems =
         state.counts.iter().map(|counts| vec![true; counts.len()]).collect();
@@ -124,7 +125,7 @@ pub fn raw(snapshot: &RegionSnapshot, config: &SolverConfig, env: &SolveEnv) -> 
             let found = solution.columns.len() == columns
                 && solution.columns.iter().all(|value| value.is_finite())
                 && solution.objective.is_finite();
-            let model = Model::new(snapshot);
+            let model = Model::with_racks(snapshot);
             let state = found.then(|| raw.targets(snapshot, &solution.columns));
             let state = state.map(|targets| state_of(&model, snapshot, &targets));
             match state.filter(|state| is_allowed(&model, state)) {
@@ -148,9 +149,9 @@ fn is_allowed(model: &Model, state: &State) -> bool {
 /// The LP relaxation of phase 1, cold, by HiGHS' interior point method without crossover.
 pub fn relaxation(snapshot: &RegionSnapshot, config: &SolverConfig, env: &SolveEnv) -> Answer {
     let clock = Clock::start(env);
-    let model = Model::new(snapshot);
+    let model = Model::with_racks(snapshot);
     let pooled = clock.seconds();
-    let lp = Lp::new(&model);
+    let lp = Lp::new(&model, true);
     let built = clock.seconds();
     let mut answer = Answer { size: size(&lp.problem), ..Answer::default() };
     let solution = run(lp.problem, request("ipx", config, env), env);

@@ -1,15 +1,16 @@
 //! The paper's model exactly as in the paper: one binary `x[s,r]` per server and reservation.
 //!
-//! RAS (SOSP'21) section 3.5, expressions 1 and 3 to 7, softened like the pooled model (section
-//! 3.5.1). Expression 2 is phase 2's. It is written to be read and to be solved by HiGHS where a
-//! region is small: tests hold the pooled model and its bounds against it, and [`RawModel::dump`]
-//! shows it in full. Regions have too many servers to be solved in this form.
+//! RAS (SOSP'21) section 3.5, expressions 1 to 7, softened like the pooled model (section
+//! 3.5.1). It is written to be read and to be solved by HiGHS where a region is small: tests hold
+//! the pooled model and its bounds against it, and [`RawModel::dump`] shows it in full. Regions
+//! have too many servers to be solved in this form.
 //!
 //! Shares no grouping with [`crate::model`], only its prices and limits.
 
 mod problem;
 
 use crate::model::{Model, Term, rru};
+use crate::racks::rack_limits;
 use fleet::{MsbIx, RegionSnapshot, ReservationIx, Rru, Server};
 use good_lp::{
     Constraint, Expression, IntoAffineExpression, ProblemVariables, ResolutionError, SolverModel,
@@ -52,13 +53,15 @@ impl RawModel {
         };
         build.assignment();
         build.stability();
-        for term in &model.terms {
+        for (term, rack_limit) in model.terms.iter().zip(rack_limits(&model, snapshot)) {
             let total = build.total(term);
             let largest = build.largest_share(term);
             build.affinity(term, largest);
             build.replicas(term);
             let spread = build.spread(term);
             build.raw.objective += spread;
+            let rack_spread = build.rack_spread(term, rack_limit);
+            build.raw.objective += rack_spread;
             build.capacity(term, total, largest);
         }
         build.raw
@@ -93,7 +96,7 @@ impl RawModel {
         text
     }
 
-    /// The optimum: the least sum of expressions 1, 3 and 4 and the prices of shortfalls.
+    /// The optimum: the least sum of expressions 1 to 4 and the prices of shortfalls.
     ///
     /// # Errors
     /// If HiGHS fails.
@@ -187,14 +190,18 @@ impl Builder<'_> {
         of.value(server.hardware_type).filter(|_| allows)
     }
 
-    /// Sum of V x over the available servers that `chosen` picks.
+    /// Sum of V x over the available servers of the MSBs that `chosen` picks.
     fn sum(&self, term: &Term, chosen: impl Fn(MsbIx) -> bool) -> Expression {
+        self.sum_of(term, |server| chosen(self.snapshot.msb_of(server)))
+    }
+
+    /// Sum of V x over the available servers that `chosen` picks.
+    fn sum_of(&self, term: &Term, chosen: impl Fn(&Server) -> bool) -> Expression {
         let mut sum = Expression::default();
         for (number, server) in self.available() {
             let value = self.value(server, term.reservation);
             let x = self.raw.x.get(&(number, term.reservation));
-            if let (Some(value), Some(&x), true) = (value, x, chosen(self.snapshot.msb_of(server)))
-            {
+            if let (Some(value), Some(&x), true) = (value, x, chosen(server)) {
                 sum += value.to_f64() * x;
             }
         }
@@ -218,6 +225,30 @@ impl Builder<'_> {
             let excess = self.amount(format!("excess[{name},{msb}]"), f64::INFINITY);
             let limit = rru(term.spread_limit);
             self.row(format!("eq3 spread[{name},{msb}]"), constraint!(there <= limit + excess));
+            cost += term.beta * excess;
+        }
+        cost
+    }
+
+    /// Expression 2: beta for what exceeds alpha^K C on a rack.
+    fn rack_spread(&mut self, term: &Term, limit: i64) -> Expression {
+        let mut cost = Expression::default();
+        if term.beta == 0.0 || limit == i64::MAX {
+            return cost;
+        }
+        let name = self.snapshot.reservations[term.reservation.ix()].id.clone();
+        for (rack, of) in self.snapshot.racks.iter().enumerate() {
+            let there = self.sum_of(term, |server| server.rack.ix() == rack);
+            let most: f64 = (&there).linear_coefficients().map(|(_, value)| value).sum();
+            if most <= rru(limit) {
+                continue;
+            }
+            let excess = self.amount(format!("excess[{name},{}]", of.id), f64::INFINITY);
+            let limit = rru(limit);
+            self.row(
+                format!("eq2 rack spread[{name},{}]", of.id),
+                constraint!(there <= limit + excess),
+            );
             cost += term.beta * excess;
         }
         cost

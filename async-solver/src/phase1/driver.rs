@@ -7,6 +7,7 @@ use crate::env::SolveEnv;
 use crate::formulation::Lp;
 use crate::lp::LpRequest;
 use crate::model::Model;
+use crate::params::PARAMS;
 use crate::report::Termination;
 use crate::state::{IneligibleHeld, State};
 use crate::subproblem::Geometry;
@@ -26,8 +27,11 @@ pub fn run(
 ) -> Outcome {
     let clock = || (env.elapsed)().as_secs_f64();
     let began = clock();
-    let lp = Lp::new(model);
-    let lp_size = (lp.problem.cost.len(), lp.problem.row_lower.len(), lp.problem.values.len());
+    let plain = Lp::new(model, false);
+    let lp_size =
+        (plain.problem.cost.len(), plain.problem.row_lower.len(), plain.problem.values.len());
+    // Effort is limited in columns without racks, so that racks do not make a region a larger one.
+    let lp = if lp_size.0 < PARAMS.lp.max_columns { Lp::new(model, true) } else { plain };
     let ineligible_held = IneligibleHeld::new(model);
     let today = State::new(model, model.today());
     let initial_primal = today.total(model, &ineligible_held);

@@ -62,7 +62,8 @@ impl Run<'_> {
             }
             unless_ended(self.rins())?;
         }
-        if exchanges && !exchange_first {
+        // The other steps may have made it an easy one.
+        if exchanges && !exchange_first && self.is_exchange_worth() {
             unless_ended(self.exchange())?;
         }
         ControlFlow::Continue(self.has_gained(before))

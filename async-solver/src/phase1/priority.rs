@@ -64,7 +64,7 @@ impl<'a> Run<'a> {
             }
             let mut limits = limits(&missing);
             limits[level + 1..].fill(f64::INFINITY);
-            let lp = Lp::in_order(self.model, &InOrder { limits, least: Some(level) });
+            let lp = Lp::in_order(self.model, &InOrder { limits, least: Some(level) }, false);
             let sub_mip = SubMip::new(self.model, &lp, state, &everything);
             let job = self.start_sub_mip(&sub_mip, &request);
             let solution = job.and_then(|mut job| self.wait(job.as_mut(), sub_mip.size()));
@@ -83,7 +83,7 @@ impl<'a> Run<'a> {
         let (state, _) = self.best.take().expect("an incumbent is short");
         let ordered = in_order(self.model, &state);
         let limits = limits(&state.levels(&ordered));
-        let lp = Lp::in_order(&ordered, &InOrder { limits, least: None });
+        let lp = Lp::in_order(&ordered, &InOrder { limits, least: None }, self.lp.has_racks());
         let today = State::new(&ordered, ordered.today()).total(&ordered, &self.ineligible_held);
         let state = State::new(&ordered, state.counts);
         let total = state.total(&ordered, &self.ineligible_held);

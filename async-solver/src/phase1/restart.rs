@@ -39,7 +39,7 @@ impl Run<'_> {
         let Some((incumbent, _)) = self.best.clone() else { return Termination::Deadline };
         let near = self.model_near(&incumbent);
         let (prices, fractional) = if self.is_tiny() {
-            let Some((prices, fractional, _)) = self.solve_lp(&Lp::new(&near)) else {
+            let Some((prices, fractional, _)) = self.solve_lp(&Lp::new(&near, false)) else {
                 return if self.must_stop() { self.stop_reason() } else { Termination::Stalled };
             };
             (prices, fractional)
@@ -56,15 +56,15 @@ impl Run<'_> {
         self.dual_bound = self.dual_bound.max(prices.value);
         self.sweep(rounded_down(self.model, &fractional), &prices, 0.0);
         self.sweep(incumbent, &prices, 0.0);
-        self.improve(&prices, self.config.stall_rounds)
+        self.improve(&prices, self.config.stall_rounds.min(PARAMS.restart.stall_rounds))
     }
 
-    /// The model in which leaving a state costs a little, and today's holders do not count.
+    /// The model in which leaving a state costs a little, and today's holders and racks do not count.
     fn model_near(&self, state: &State) -> Model {
         let mut near = self.model.clone();
         for (term, counts) in near.terms.iter_mut().zip(&state.counts) {
             for (item, &count) in term.items.iter_mut().zip(counts) {
-                (item.held_in_use, item.held_idle) = (0, count);
+                (item.held_in_use, item.held_idle, item.steps) = (0, count, (0, 0));
             }
             term.ineligible_held.clear();
             term.short_max = term.shortfall(counts);

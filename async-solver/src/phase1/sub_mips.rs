@@ -33,7 +33,8 @@ fn furthest_items(state: &State, fractional: &[Vec<f64>], items_max: usize) -> F
 impl Run<'_> {
     /// Solves a small problem by branch and bound, and uses its bound. Returns whether the solution is optimal.
     pub(super) fn solve_whole(&mut self) -> bool {
-        if !self.is_small() || self.must_stop() || self.is_within_gap() {
+        let is_whole = self.is_small() && self.lp.has_racks();
+        if !is_whole || self.must_stop() || self.is_within_gap() {
             return false;
         }
         let Some((mut state, primal)) = self.best.clone() else { return false };

@@ -66,7 +66,13 @@ impl Fill<'_, '_> {
         let beta = self.priced.term.beta;
         let end = segments.len();
         let (mut below, mut above) = (0, if spread < top { 0 } else { end });
+        let rank = |number: usize| segments.get(number).map_or(f64::INFINITY, |of| of.rank);
         while below < end || above < end {
+            // No later segment costs less than its rank.
+            let is_met = goal == Goal::Demand && self.total >= demand;
+            if is_met && rank(below) >= 0.0 && rank(above) + beta >= 0.0 {
+                break;
+            }
             let is_below = below < end
                 && (above == end || segments[below].rank <= segments[above].rank + beta);
             if is_below {
@@ -162,20 +168,31 @@ impl Fill<'_, '_> {
             return;
         }
         let segments = &self.priced.segments;
-        let mut of_slice: Vec<Vec<usize>> = vec![Vec::new(); term.slices.len()];
-        for (number, segment) in segments.iter().enumerate() {
-            of_slice[segment.slice as usize].push(number);
+        if !self.priced.geometry.mixed {
+            return;
         }
-        for (slice, numbers) in of_slice.iter().enumerate() {
+        for (slice, numbers) in self.priced.of_slice().iter().enumerate() {
+            let items = &term.items[term.slices[slice].items.clone()];
+            let Some(least) = items.iter().map(|item| item.value).min() else { continue };
             while self.total < demand {
                 let room = t.min(self.most(slice)) - self.slice[slice];
                 let value = |number: usize| term.items[segments[number].item as usize].value;
                 let mut best: Option<(i64, usize, usize)> = None;
-                for &from in numbers.iter().filter(|&&n| self.taken[n] > 0) {
-                    for &to in numbers.iter().filter(|&&n| self.taken[n] < segments[n].count) {
-                        let more = value(to) - value(from);
-                        if more > 0 && more <= room && best.is_none_or(|b| more > b.0) {
-                            best = Some((more, from, to));
+                // The first server to come of each value: no other of it comes instead.
+                let mut to: Vec<usize> = Vec::new();
+                for &number in numbers.iter().filter(|&&n| self.taken[n] < segments[n].count) {
+                    let is_new = to.iter().all(|&known| value(known) != value(number));
+                    if is_new && value(number) > least {
+                        to.push(number);
+                    }
+                }
+                if room > 0 && !to.is_empty() {
+                    for &from in numbers.iter().filter(|&&n| self.taken[n] > 0) {
+                        for &to in &to {
+                            let more = value(to) - value(from);
+                            if more > 0 && more <= room && best.is_none_or(|b| more > b.0) {
+                                best = Some((more, from, to));
+                            }
                         }
                     }
                 }
@@ -189,6 +206,7 @@ impl Fill<'_, '_> {
     /// Puts back servers that cost something and are not needed, the most expensive first.
     fn trim(&mut self) {
         let term = self.priced.term;
+        let mut spare = self.spare();
         for number in (0..self.taken.len()).rev() {
             let segment = self.priced.segments[number];
             let value = term.items[segment.item as usize].value;
@@ -200,16 +218,23 @@ impl Fill<'_, '_> {
             if segment.slope < 0.0 {
                 continue;
             }
-            let top = if term.buffered { self.slice.iter().copied().max().unwrap_or(0) } else { 0 };
-            let mut spare = self.total - term.capacity - top;
+            let mut here = spare;
             if !term.affinity.is_empty() {
                 let datacenter = term.slices[segment.slice as usize].datacenter as usize;
-                spare = spare.min(self.datacenter[datacenter] - term.affinity[datacenter].low);
+                here = here.min(self.datacenter[datacenter] - term.affinity[datacenter].low);
             }
-            if spare >= value {
-                let count = u32::try_from(spare / value).unwrap_or(u32::MAX);
+            if here >= value {
+                let count = u32::try_from(here / value).unwrap_or(u32::MAX);
                 self.put_back(number, count.min(self.taken[number]));
+                spare = self.spare();
             }
         }
+    }
+
+    /// RRU beyond what the capacity and the embedded buffer need.
+    fn spare(&self) -> i64 {
+        let term = self.priced.term;
+        let top = if term.buffered { self.slice.iter().copied().max().unwrap_or(0) } else { 0 };
+        self.total - term.capacity - top
     }
 }

@@ -42,7 +42,7 @@ fn case(random: &mut Random) -> Case {
             let pool = u32::try_from(pools.len()).expect("few");
             let (held_in_use, held_idle) =
                 if random.below(2) == 0 { (0, 0) } else { (held_in_use, held_idle) };
-            items.push(Item { pool, value, held_in_use, held_idle, pinned: false });
+            items.push(Item { pool, value, held_in_use, held_idle, pinned: false, steps: (0, 0) });
             pools.push(Pool { msb: MsbIx::new(msb), size, keeper: Keeper::Anyone });
             let tied = 0.4 * rru(value);
             prices.push(if ties { tied } else { tied * (0.5 + random.unit()) });
@@ -134,6 +134,7 @@ fn case(random: &mut Random) -> Case {
             pool_of,
             levels: 1,
             pin_price: 0.0,
+            rack_steps: Vec::new(),
         },
         prices,
     }
@@ -143,7 +144,7 @@ fn case(random: &mut Random) -> Case {
 /// leave something worse than today.
 fn optimum(case: &Case) -> f64 {
     let (model, term) = (&case.model, &case.model.terms[0]);
-    let kept: f64 = term.items.iter().map(|item| model.leave_price(item, 0)).sum();
+    let kept: f64 = term.items.iter().map(|item| model.leave_price(item)).sum();
     let mut counts = vec![0; term.items.len()];
     let mut best = f64::INFINITY;
     loop {
@@ -207,6 +208,7 @@ fn held_servers_stay_above_the_spread_limit_where_new_ones_cost_more() {
         held_in_use: 0,
         held_idle: if msb == 0 { 6 } else { 0 },
         pinned: false,
+        steps: (0, 0),
     };
     let slice = |msb: usize| MsbSlice {
         msb: MsbIx::new(msb),
@@ -242,6 +244,7 @@ fn held_servers_stay_above_the_spread_limit_where_new_ones_cost_more() {
             pool_of: Vec::new(),
             levels: 1,
             pin_price: 0.0,
+            rack_steps: Vec::new(),
         };
         let case = Case { model, prices: vec![2.0; msbs] };
         let term = &case.model.terms[0];

@@ -3,13 +3,17 @@
 //!
 //! Written from the expressions, not from the solver: amounts are summed server by server. Only
 //! the prices of shortfalls, for [`Phase1::optimum`], are the solver's ([`Model`]).
+//!
+//! Phase 1 does not choose servers: of each group of servers alike a reservation has a number, and what these
+//! cost by expressions 1 and 2 is the least over all choices of so many servers of the group, as if
+//! nobody else used its racks. [`Phase1::whole`] is the objective itself, of the servers chosen.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
 use async_solver::model::Model;
 use fleet::{
     MsbIx, RegionSnapshot, Reservation, ReservationIx, ReservationKind, Rru, Server, Targets,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 type Holders = [Option<ReservationIx>];
 
@@ -25,6 +29,10 @@ struct Part {
     affinity: Vec<(usize, Rru, Rru, bool)>,
     /// The most RRU in one MSB by the replica rule.
     msb_max: Option<Rru>,
+    /// RRU above which a rack costs beta each; `None`: eq. 2 does not apply.
+    rack_limit: Option<Rru>,
+    /// By group and number of servers: the least of expressions 1 and 2.
+    servers: Vec<Vec<f64>>,
     /// Today's shortfall, what is above the replica rule, and distances from the affinity ranges.
     today: Vec<Rru>,
 }
@@ -33,6 +41,8 @@ struct Part {
 pub struct Phase1<'a> {
     snapshot: &'a RegionSnapshot,
     parts: Vec<Part>,
+    /// Available servers of one MSB that every reservation values alike.
+    groups: Vec<Vec<usize>>,
 }
 
 fn amount(rru: f64) -> Rru {
@@ -55,7 +65,7 @@ fn value(snapshot: &RegionSnapshot, server: &Server, of: ReservationIx) -> Rru {
 impl<'a> Phase1<'a> {
     pub fn new(snapshot: &'a RegionSnapshot) -> Phase1<'a> {
         let model = Model::new(snapshot);
-        let mut phase1 = Phase1 { snapshot, parts: Vec::new() };
+        let mut phase1 = Phase1 { snapshot, parts: Vec::new(), groups: groups(snapshot) };
         for (number, term) in model.terms.iter().enumerate() {
             let part = phase1.part(ReservationIx::new(number), term.short_price);
             phase1.parts.push(part);
@@ -64,8 +74,11 @@ impl<'a> Phase1<'a> {
         let broken: Vec<Vec<Rru>> = (0..phase1.parts.len())
             .map(|number| phase1.broken(number, &phase1.by_msb(today.holders())[number]))
             .collect();
-        for (part, broken) in phase1.parts.iter_mut().zip(broken) {
-            part.today = broken;
+        let servers: Vec<Vec<Vec<f64>>> = (0..phase1.parts.len())
+            .map(|number| phase1.groups.iter().map(|group| phase1.table(number, group)).collect())
+            .collect();
+        for ((part, broken), servers) in phase1.parts.iter_mut().zip(broken).zip(servers) {
+            (part.today, part.servers) = (broken, servers);
         }
         phase1
     }
@@ -85,6 +98,15 @@ impl<'a> Phase1<'a> {
             }
             let msbs: BTreeSet<MsbIx> = eligible().map(|s| snapshot.msb_of(s)).collect();
             let even = if msbs.len() <= 1 { c } else { 1.5 * c / (msbs.len() - 1) as f64 };
+            let most = eligible().map(|s| value(snapshot, s, ix)).max();
+            amount(even).max(most.unwrap_or(Rru::ZERO))
+        });
+        let rack_limit = guaranteed.then(|| {
+            if let Some(alpha) = reservation.rack_alpha.or(snapshot.weights.rack_alpha) {
+                return amount(alpha * c);
+            }
+            let racks: BTreeSet<_> = eligible().map(|s| s.rack).collect();
+            let even = if racks.is_empty() { c } else { 2.0 * c / racks.len() as f64 };
             let most = eligible().map(|s| value(snapshot, s, ix)).max();
             amount(even).max(most.unwrap_or(Rru::ZERO))
         });
@@ -113,7 +135,122 @@ impl<'a> Phase1<'a> {
         let msb_max = rule.map(|rule| {
             Rru(reservation.capacity.0 * i64::from(rule.per_msb) / i64::from(rule.replicas))
         });
-        Part { spread_limit, price, level, weight, affinity, msb_max, today: Vec::new() }
+        Part {
+            spread_limit,
+            price,
+            level,
+            weight,
+            affinity,
+            msb_max,
+            rack_limit,
+            servers: Vec::new(),
+            today: Vec::new(),
+        }
+    }
+
+    /// The least of expressions 1 and 2 for each number of servers of a group: over all numbers on each rack, and
+    /// there of servers in use, idle ones and ones it does not hold. Of servers worth nothing to the
+    /// reservation, nothing.
+    fn table(&self, number: usize, group: &[usize]) -> Vec<f64> {
+        let ix = ReservationIx::new(number);
+        // Value, and how many it holds in use, idle and not, by rack.
+        let mut racks: BTreeMap<_, (Rru, [usize; 3])> = BTreeMap::new();
+        for server in group.iter().map(|&at| &self.snapshot.servers[at]) {
+            let worth = value(self.snapshot, server, ix);
+            let held = server.holder() == Some(ix) && worth > Rru::ZERO;
+            let rack = racks.entry(server.rack).or_insert((worth, [0; 3]));
+            rack.1[if !held { 2 } else { usize::from(!server.in_use) }] += 1;
+        }
+        let weights = &self.snapshot.weights;
+        let mut least = vec![0.0];
+        for (worth, [in_use, idle, other]) in racks.into_values() {
+            let mut more = vec![f64::INFINITY; least.len() + in_use + idle + other];
+            for (a, b, c) in (0..=in_use)
+                .flat_map(|a| (0..=idle).flat_map(move |b| (0..=other).map(move |c| (a, b, c))))
+            {
+                let here = (0..a + b + c).map(|_| worth).sum();
+                let cost = self.rack_excess(number, std::iter::once(here))
+                    + weights.move_in_use * (in_use - a) as f64
+                    + weights.move_idle * (idle - b) as f64;
+                for (before, &known) in least.iter().enumerate() {
+                    let both = &mut more[before + a + b + c];
+                    *both = both.min(known + cost);
+                }
+            }
+            least = more;
+        }
+        least
+    }
+
+    /// The price of what racks hold above the limit of a reservation.
+    fn rack_excess(&self, number: usize, racks: impl Iterator<Item = Rru>) -> f64 {
+        let Some(limit) = self.parts[number].rack_limit else { return 0.0 };
+        let excess: Rru = racks.map(|amount| (amount - limit).or_zero()).sum();
+        self.snapshot.weights.spread_beta * excess.to_f64()
+    }
+
+    /// Expressions 1 and 2 as phase 1 sees them.
+    fn servers(&self, holders: &Holders) -> f64 {
+        let mut cost = 0.0;
+        // Servers worth zero to their holder are of no use to it, wherever they stand.
+        for (server, &target) in self.snapshot.servers.iter().zip(holders) {
+            let holder = server.holder().filter(|_| server.available);
+            if holder.is_some_and(|holder| value(self.snapshot, server, holder) == Rru::ZERO) {
+                cost += self.leave(server, target);
+            }
+        }
+        for (number, part) in self.parts.iter().enumerate() {
+            for (group, least) in self.groups.iter().zip(&part.servers) {
+                let ix = Some(ReservationIx::new(number));
+                cost += least[group.iter().filter(|&&at| holders[at] == ix).count()];
+            }
+        }
+        cost
+    }
+
+    /// Expressions 1 to 4 of the servers chosen, and the price of what is broken; `None` if something is worse
+    /// than it is today.
+    pub fn whole(&self, holders: &Holders) -> Option<f64> {
+        self.cost_of(&self.by_msb(holders), self.stability(holders) + self.racks(holders))
+    }
+
+    /// Expressions 1 to 4 of the servers chosen.
+    fn whole_cost(&self, holders: &Holders) -> f64 {
+        let standing = self.standing(holders).expect("nothing worse than today").1;
+        standing - self.servers(holders) + self.stability(holders) + self.racks(holders)
+    }
+
+    /// Expression 2 of the servers chosen.
+    fn racks(&self, holders: &Holders) -> f64 {
+        let mut racks = vec![BTreeMap::new(); self.parts.len()];
+        for (server, holder) in self.snapshot.servers.iter().zip(holders) {
+            if let (Some(holder), true) = (holder, server.available) {
+                *racks[holder.ix()].entry(server.rack).or_insert(Rru::ZERO) +=
+                    value(self.snapshot, server, *holder);
+            }
+        }
+        (racks.into_iter().enumerate())
+            .map(|(number, racks)| self.rack_excess(number, racks.into_values()))
+            .sum()
+    }
+
+    /// The least of expressions 1 to 4 over every assignment that is missing no more than this at any level.
+    pub fn whole_in_order(&self, missing: &[i128]) -> f64 {
+        let mut best = f64::INFINITY;
+        self.each(&mut |holders| {
+            let Some((found, _)) = self.standing(holders) else { return };
+            if found == missing {
+                best = best.min(self.whole_cost(holders));
+            }
+        });
+        best
+    }
+
+    /// The least of [`Phase1::whole`] over every assignment.
+    pub fn whole_optimum(&self) -> f64 {
+        let mut best = f64::INFINITY;
+        self.each(&mut |holders| best = best.min(self.whole(holders).unwrap_or(f64::INFINITY)));
+        best
     }
 
     /// RRU of each reservation in each MSB, on available servers.
@@ -150,23 +287,19 @@ impl<'a> Phase1<'a> {
         broken
     }
 
-    /// Expressions 1, 3 and 4 and the price of what is broken; `None` if something is worse than
-    /// it is today.
+    /// The cost of phase 1 and the price of what is broken; `None` if something is worse than it is today.
     pub fn cost(&self, holders: &Holders) -> Option<f64> {
-        self.cost_of(&self.by_msb(holders), self.stability(holders))
+        self.cost_of(&self.by_msb(holders), self.servers(holders))
     }
 
-    /// What is missing at each level, the most important first, and expressions 1, 3 and 4; `None` if
-    /// something is worse than it is today.
+    /// What is missing at each level, the most important first, and the cost of phase 1; `None` if something is
+    /// worse than it is today.
     pub fn standing(&self, holders: &Holders) -> Option<(Vec<i128>, f64)> {
-        self.standing_of(&self.by_msb(holders), self.stability(holders))
-    }
-
-    fn standing_of(&self, by_msb: &[Vec<Rru>], stability: f64) -> Option<(Vec<i128>, f64)> {
+        let (by_msb, servers) = (self.by_msb(holders), self.servers(holders));
         let weights = &self.snapshot.weights;
         let most = self.parts.iter().map(|part| part.level).max().unwrap_or(0);
-        let (mut missing, mut cost) = (vec![0; most + 1], stability);
-        for (number, (part, amounts)) in self.parts.iter().zip(by_msb).enumerate() {
+        let (mut missing, mut cost) = (vec![0; most + 1], servers);
+        for (number, (part, amounts)) in self.parts.iter().zip(&by_msb).enumerate() {
             let broken = self.broken(number, amounts);
             if broken.iter().zip(&part.today).any(|(now, today)| now > today) {
                 return None;
@@ -188,8 +321,8 @@ impl<'a> Phase1<'a> {
     /// The least that can be missing, level by level, and the least cost with that.
     pub fn best_in_order(&self) -> (Vec<i128>, f64) {
         let mut best: Option<(Vec<i128>, f64)> = None;
-        self.each(&mut |amounts, stability| {
-            let Some(found) = self.standing_of(amounts, stability) else { return };
+        self.each(&mut |holders| {
+            let Some(found) = self.standing(holders) else { return };
             let better = best
                 .as_ref()
                 .is_none_or(|best| found.0.cmp(&best.0).then(found.1.total_cmp(&best.1)).is_lt());
@@ -220,9 +353,9 @@ impl<'a> Phase1<'a> {
         }
     }
 
-    fn cost_of(&self, by_msb: &[Vec<Rru>], stability: f64) -> Option<f64> {
+    fn cost_of(&self, by_msb: &[Vec<Rru>], servers: f64) -> Option<f64> {
         let weights = &self.snapshot.weights;
-        let mut cost = stability;
+        let mut cost = servers;
         for (number, (part, amounts)) in self.parts.iter().zip(by_msb).enumerate() {
             let broken = self.broken(number, amounts);
             if broken.iter().zip(&part.today).any(|(now, today)| now > today) {
@@ -241,28 +374,36 @@ impl<'a> Phase1<'a> {
         Some(cost)
     }
 
-    /// The least cost over every assignment, shortfalls priced.
+    /// The least cost of phase 1 over every assignment, shortfalls priced.
     pub fn optimum(&self) -> f64 {
         let mut best = f64::INFINITY;
-        self.each(&mut |amounts, stability| {
-            if let Some(cost) = self.cost_of(amounts, stability) {
-                best = best.min(cost);
-            }
-        });
+        self.each(&mut |holders| best = best.min(self.cost(holders).unwrap_or(f64::INFINITY)));
         best
     }
 
-    /// Tells of every assignment: RRU by reservation and MSB, and expression 1.
-    fn each(&self, tell: &mut dyn FnMut(&[Vec<Rru>], f64)) {
-        let amounts = vec![vec![Rru::ZERO; self.snapshot.msbs.len()]; self.parts.len()];
-        Search { phase1: self, amounts, tell }.go(0, 0.0);
+    /// Tells of every assignment.
+    fn each(&self, tell: &mut dyn FnMut(&Holders)) {
+        let holders = vec![None; self.snapshot.servers.len()];
+        Search { snapshot: self.snapshot, holders, tell }.go(0);
     }
 }
 
+/// Available servers of one MSB that every reservation values alike; pinned ones with one holder.
+fn groups(snapshot: &RegionSnapshot) -> Vec<Vec<usize>> {
+    let mut groups: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    for (at, server) in snapshot.servers.iter().enumerate().filter(|(_, of)| of.available) {
+        let of_type = |of: &fleet::Reservation| of.value(server.hardware_type);
+        let values: Vec<_> = snapshot.reservations.iter().map(of_type).collect();
+        let pinned = server.pinned.then(|| server.holder());
+        groups.entry((snapshot.msb_of(server), values, pinned)).or_default().push(at);
+    }
+    groups.into_values().collect()
+}
+
 struct Search<'a> {
-    phase1: &'a Phase1<'a>,
-    amounts: Vec<Vec<Rru>>,
-    tell: &'a mut dyn FnMut(&[Vec<Rru>], f64),
+    snapshot: &'a RegionSnapshot,
+    holders: Vec<Option<ReservationIx>>,
+    tell: &'a mut dyn FnMut(&Holders),
 }
 
 /// C, rounded up to what whole servers can show: a multiple of the largest amount that divides all values.
@@ -278,15 +419,16 @@ fn whole(reservation: &Reservation) -> Rru {
 }
 
 impl Search<'_> {
-    fn go(&mut self, position: usize, stability: f64) {
-        let snapshot = self.phase1.snapshot;
+    fn go(&mut self, position: usize) {
+        let snapshot = self.snapshot;
         let Some(server) = snapshot.servers.get(position) else {
-            return (self.tell)(&self.amounts, stability);
+            return (self.tell)(&self.holders);
         };
-        if !server.available {
-            return self.go(position + 1, stability);
-        }
         let holder = server.holder();
+        if !server.available {
+            self.holders[position] = holder;
+            return self.go(position + 1);
+        }
         let everybody = (0..snapshot.reservations.len()).map(|r| Some(ReservationIx::new(r)));
         for target in std::iter::once(None).chain(everybody) {
             let value = target.map_or(Rru::ZERO, |target| value(snapshot, server, target));
@@ -296,14 +438,8 @@ impl Search<'_> {
             if target.is_some() && target != holder && (elastic || value == Rru::ZERO) {
                 continue;
             }
-            let msb = snapshot.msb_of(server).ix();
-            if let Some(target) = target {
-                self.amounts[target.ix()][msb] += value;
-            }
-            self.go(position + 1, stability + self.phase1.leave(server, target));
-            if let Some(target) = target {
-                self.amounts[target.ix()][msb] -= value;
-            }
+            self.holders[position] = target;
+            self.go(position + 1);
         }
     }
 }

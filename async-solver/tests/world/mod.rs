@@ -143,7 +143,7 @@ pub struct Shape {
 pub const TINY: Shape = Shape {
     servers: 1..7,
     reservations: 2..4,
-    racks_per_msb: 1,
+    racks_per_msb: 2,
     capacity: 0..9,
     places: &[("dc0", "m0"), ("dc0", "m1"), ("dc1", "m2")],
 };
