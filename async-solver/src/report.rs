@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct SolveStats {
     /// Expressions 1 to 4 over the final assignment.
     pub objective: Objective,
+    /// Expressions 1 to 4 and the price of shortfalls: what phases 1 and 2 reached, and the proved bound.
+    #[serde(default)]
+    pub whole: Whole,
     /// Phase 1: primal value and proved bound.
     pub phase1: Phase1,
     /// Phase 2: rack goals.
@@ -39,13 +42,24 @@ pub struct Objective {
     pub buffer: f64,
 }
 
+/// The result of both phases against the bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Whole {
+    /// Expressions 1 to 4 over the final assignment and the price of its shortfalls.
+    pub primal: f64,
+    /// (primal - bound of phase 1) / |primal|; 0 where nothing is left to gain.
+    pub gap: f64,
+    /// That gap in moves of in-use servers.
+    pub gap_in_use_moves: f64,
+}
+
 /// How phase 1 ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Phase1 {
-    /// Expressions 1, 3 and 4 plus the price of shortfalls, of the assignment phase 1 ended with
-    /// (before surplus servers are handed back).
+    /// Expressions 1, 3 and 4, the least of expression 2 if each pool had its racks to itself, and the price of
+    /// shortfalls, of the assignment phase 1 ended with (before surplus servers are handed back).
     pub primal: f64,
-    /// No integer assignment of the phase 1 problem costs less: proved.
+    /// No assignment of whole servers costs less, expressions 1 to 4 and the price of shortfalls: proved.
     pub dual_bound: f64,
     /// (primal - dual_bound) / |primal|; 0 where both are 0.
     pub gap: f64,

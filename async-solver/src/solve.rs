@@ -9,7 +9,7 @@ use crate::phase1;
 use crate::rack_placement::{self, RackPhase};
 use crate::release_surplus::release_surplus;
 use crate::report::{
-    HeldBack, MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination,
+    HeldBack, MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination, Whole,
 };
 use crate::state::State;
 use crate::warm::Warm;
@@ -69,13 +69,23 @@ pub(crate) fn assign(
     let step =
         |phase: u8, step: &str, seconds: f64| StepTime { phase, step: step.to_owned(), seconds };
     let gap = (primal - outcome.dual_bound).max(0.0);
+    let objective = objective(&model, snapshot, &state, &targets, placed.after);
+    let whole = objective.total + outcome.shortfall_cost;
+    let whole_gap = (whole - outcome.dual_bound).max(0.0);
+    let share = |gap: f64, of: f64| if gap == 0.0 { 0.0 } else { gap / of.abs() };
+    let in_moves = |gap: f64| gap / model.weights.move_in_use.max(f64::MIN_POSITIVE);
     let stats = SolveStats {
-        objective: objective(&model, snapshot, &state, &targets, placed.after),
+        objective,
+        whole: Whole {
+            primal: whole,
+            gap: share(whole_gap, whole),
+            gap_in_use_moves: in_moves(whole_gap),
+        },
         phase1: Phase1 {
             primal,
             dual_bound: outcome.dual_bound,
-            gap: if gap == 0.0 { 0.0 } else { gap / primal.abs() },
-            gap_in_use_moves: gap / model.weights.move_in_use.max(f64::MIN_POSITIVE),
+            gap: share(gap, primal),
+            gap_in_use_moves: in_moves(gap),
             termination: outcome.termination,
             proof: outcome.proof.as_str().to_owned(),
             lp_value: outcome.lp.map(|lp| lp.0),

@@ -123,6 +123,7 @@ pub fn assemble(figures: &Figures) -> Value {
         "overrides": settings.overrides,
         "objective": if stats.is_some() { known.objective } else { audited_objective(audit) },
         "initial_objective": audit.initial_objective,
+        "whole": stats.map(|stats| stats.whole),
         "phase1": stats.map_or_else(unsolved_phase1, |stats| json!(stats.phase1)),
         "phase2": known.phase2,
         "shortfall_rru": audit.shortfall.to_f64(),

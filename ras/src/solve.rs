@@ -11,7 +11,9 @@ use crate::reasons::{self, Reason};
 use crate::report_json::{self, Ending, Figures, Timing};
 use crate::settings::Settings;
 use anyhow::{Context, Result, bail};
-use async_solver::{Progress, SolveEnv, SolveOutcome, SolveStats, SolverConfig, Termination, Warm};
+use async_solver::{
+    Progress, SolveEnv, SolveOutcome, SolveStats, SolverConfig, Termination, Warm, Whole,
+};
 use fleet::audit::{AuditReport, Claims, audit};
 use fleet::{RegionSnapshot, ReservationName, Targets};
 use serde::Deserialize;
@@ -244,6 +246,7 @@ fn stats_so_far(job: &Job, history: Vec<Progress>, ending: Ending) -> SolveStats
     let primal = last(|progress| progress.primal);
     let dual_bound = last(|progress| progress.dual_bound);
     // NaN is "not known" and becomes null.
+    stats.whole = Whole { primal: f64::NAN, gap: f64::NAN, gap_in_use_moves: f64::NAN };
     stats.phase1.primal = primal.unwrap_or(f64::NAN);
     stats.phase1.dual_bound = dual_bound.unwrap_or(f64::NAN);
     if let Some((primal, bound)) = primal.zip(dual_bound) {

@@ -136,6 +136,11 @@ fn facts(solved: &Solved) -> String {
             objective.buffer
         ),
     );
+    if let Some(gap) = number("/whole/gap") {
+        let moves = number("/whole/gap_in_use_moves")
+            .map_or_else(String::new, |moves| format!(" = {moves:.1} in-use moves"));
+        fact("gap", format!("{}{moves}, of expressions 1 to 4 and shortfalls", percent_fine(gap)));
+    }
     fact("phase 1", proof(report));
     let time =
         [("/seconds/read", "read"), ("/seconds/solve", "solve"), ("/seconds/audit", "audit")]

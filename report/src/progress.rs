@@ -308,11 +308,12 @@ fn terms(solve: &SolveReport) -> Markup {
         solve.objective.iter().map(|(term, value)| (name(term), Some(*value))).collect();
     rows.push(("Whole objective", solve.objective_total));
     rows.push(("Price of shortfalls", solve.shortfall_cost));
-    let phase: [(&str, Option<String>); 7] = [
+    let phase: [(&str, Option<String>); 8] = [
         ("Today's assignment", solve.initial_primal.map(number::decimal)),
         ("Incumbent of phase 1", solve.primal.map(number::decimal)),
         ("Proved bound", solve.dual_bound.map(number::decimal)),
-        ("Gap", solve.gap.map(number::percent)),
+        ("Gap of phase 1", solve.gap.map(number::percent)),
+        ("Gap of the whole objective", solve.whole_gap.map(number::percent)),
         ("Gap in in-use moves", solve.gap_in_use_moves.map(number::decimal)),
         (
             "LP relaxation",

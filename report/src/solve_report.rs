@@ -15,6 +15,8 @@ pub struct SolveReport {
     pub primal: Option<f64>,
     /// Proved lower bound of phase 1.
     pub dual_bound: Option<f64>,
+    /// Relative gap of the whole objective, racks included.
+    pub whole_gap: Option<f64>,
     /// Relative gap of phase 1.
     pub gap: Option<f64>,
     /// The gap divided by the price of an in-use move.
@@ -99,6 +101,7 @@ impl SolveReport {
             objective_total: at("/objective/total"),
             primal,
             dual_bound,
+            whole_gap: at("/whole/gap"),
             gap: at("/phase1/gap").or(relative).filter(|gap| gap.is_finite()),
             gap_in_use_moves: at("/phase1/gap_in_use_moves").or(in_moves),
             termination: text("/phase1/termination"),

@@ -128,6 +128,9 @@ fn gap(solve: &SolveReport) -> Markup {
         return tile("", "Gap to the proved bound", NOTHING, html! { "Not in the report" });
     };
     let note = html! {
+        @if let Some(whole) = solve.whole_gap {
+            "of phase 1; of the whole objective " (number::percent(whole)) br;
+        }
         @if let Some(moves) = solve.gap_in_use_moves {
             "worth " (number::decimal(moves)) " in-use moves"
         }

@@ -104,6 +104,7 @@ fn dealt(snapshot: &RegionSnapshot) -> Targets {
 /// A report with every member that the page reads.
 fn report(reservation: &str) -> Value {
     json!({
+        "whole": {"primal": 41.0, "gap": 0.073, "gap_in_use_moves": 0.3},
         "phase1": {"primal": 40.0, "dual_bound": 38.0, "gap": 0.05, "gap_in_use_moves": 0.2,
             "termination": "stalled", "proof": "by prices", "lp_value": 30.0, "lp_seconds": 0.2,
             "shortfall_cost": 0.0, "initial_primal": 24e6},
@@ -143,6 +144,7 @@ fn page_of_an_ordinary_region_has_all_figures() {
         "33.3 %",
         "4.2 % against 4.06 %",
         "5.00 %",
+        "7.30 %",
         "no progress in several rounds",
         "Peak memory 100 MiB",
         "✓ All 1 reservation with affinity within tolerance.",

@@ -162,6 +162,7 @@ struct Shown {
     acquired: Option<f64>,
     shortfall_rru: Option<f64>,
     initial_shortfall_rru: Option<f64>,
+    whole: Whole,
     buffer: Buffer,
     seconds: Seconds,
     history: Vec<GapPoint>,
@@ -175,6 +176,13 @@ struct Shown {
 struct Phase1 {
     gap: Option<f64>,
     termination: Option<String>,
+}
+
+/// Both phases, racks included; reports of older versions lack it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Whole {
+    gap: Option<f64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -225,7 +233,10 @@ fn sections(report: &Shown) -> Markup {
     html! {
         dl.tiles {
             (ui::tile(Mood::Plain, "Proved gap", &html! { (report.phase1.gap.map_or(number::NOTHING.to_owned(), ui::gap)) },
-                &html! { "ended: " (text(&report.phase1.termination)) }))
+                &html! {
+                    @if let Some(whole) = report.whole.gap { "racks included: " (ui::gap(whole)) "; " }
+                    "ended: " (text(&report.phase1.termination))
+                }))
             (ui::tile(Mood::Plain, "Moves in use", &decimal(report.moves.in_use),
                 &html! { (decimal(report.moves.idle)) " idle, " (decimal(report.acquired)) " free servers assigned" }))
             (ui::tile(if shortfall > Some(0.0) { Mood::Bad } else { Mood::Good }, "Missing, RRU", &decimal(shortfall),

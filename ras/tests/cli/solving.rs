@@ -54,6 +54,8 @@ fn solve_report_matches_the_format() {
         "/objective/rack_spread",
         "/objective/msb_spread",
         "/objective/buffer",
+        "/whole/primal",
+        "/whole/gap",
         "/phase1/primal",
         "/phase1/dual_bound",
         "/phase1/gap",
