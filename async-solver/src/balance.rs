@@ -26,7 +26,7 @@ pub fn balance_msb_fill(model: &Model, snapshot: &RegionSnapshot, state: &mut St
                 continue;
             }
             let mut counts = state.counts[term].clone();
-            if floor.shift(of, &mut counts) {
+            if floor.shift(term, of, &mut counts) {
                 state.set(model, term, counts);
                 shifted = true;
             }
@@ -69,6 +69,8 @@ struct Floor {
     free: Vec<u32>,
     /// By MSB: servers given to guaranteed reservations, and all.
     full: Vec<(u32, u32)>,
+    /// By reservation and item: servers whose racks get no fuller than expression 2 lets them for nothing.
+    uncrowded: Vec<Vec<u32>>,
 }
 
 /// One kind of hardware in one MSB, to a reservation: one item, for its pool is one.
@@ -110,7 +112,15 @@ impl Floor {
                 }
             }
         }
-        Floor { hardware, free, full }
+        let uncrowded = |term: &Term| {
+            let items = term.items.iter().map(|item| {
+                let at_no_price = model.server_steps(item).filter(|step| step.price <= 0.0);
+                at_no_price.map(|step| step.count).sum()
+            });
+            items.collect()
+        };
+        let uncrowded = model.terms.iter().map(uncrowded).collect();
+        Floor { hardware, free, full, uncrowded }
     }
 
     /// The items of a reservation by datacenter and kind of hardware. Without affinity, datacenters do not matter.
@@ -127,20 +137,26 @@ impl Floor {
     }
 
     /// Shifts servers of one reservation, and tells whether any.
-    fn shift(&mut self, term: &Term, counts: &mut [u32]) -> bool {
+    fn shift(&mut self, number: usize, term: &Term, counts: &mut [u32]) -> bool {
         let mut shifted = false;
         // With affinity nothing leaves its datacenter.
         for group in self.groups(term).values() {
             let new = |&(_, item): &(usize, usize)| counts[item] > term.items[item].held();
             if group.len() > 1 && group.iter().any(new) {
-                shifted |= self.shift_within(term, group, counts);
+                shifted |= self.shift_within(number, term, group, counts);
             }
         }
         shifted
     }
 
     /// Shifts servers of one kind, one item for each MSB, from the fullest MSB to the emptiest that has room, again and again.
-    fn shift_within(&mut self, term: &Term, group: &[(usize, usize)], counts: &mut [u32]) -> bool {
+    fn shift_within(
+        &mut self,
+        number: usize,
+        term: &Term,
+        group: &[(usize, usize)],
+        counts: &mut [u32],
+    ) -> bool {
         let amount = |slice: usize| term.slice_value(&term.slices[slice], counts);
         let amounts: Vec<i64> = (0..term.slices.len()).map(amount).collect();
         let top = amounts.iter().copied().max().unwrap_or(0);
@@ -161,7 +177,12 @@ impl Floor {
                 pool: of.pool as usize,
                 msb: term.slices[slice].msb.ix(),
                 new: if stays { 0 } else { counts[item].saturating_sub(of.held()) },
-                room: if keeps { below.min(self.free[of.pool as usize]) } else { 0 },
+                room: if keeps {
+                    let uncrowded = self.uncrowded[number][item].saturating_sub(counts[item]);
+                    below.min(self.free[of.pool as usize]).min(uncrowded)
+                } else {
+                    0
+                },
             }
         };
         let mut places: Vec<Place> = group.iter().map(place).collect();
