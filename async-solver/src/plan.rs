@@ -234,7 +234,7 @@ fn baseline_repairs(
 /// Whether others leave servers in use.
 fn moves_in_use(model: &Model, state: &State, asking: usize) -> bool {
     let others = (0..model.terms.len()).filter(|&term| term != asking);
-    let moves = |term: usize| model.cost(&model.terms[term], &state.counts[term]).stability;
+    let moves = |term: usize| model.cost(&model.terms[term], &state.counts[term]).servers;
     others.map(moves).sum::<f64>() >= model.weights.move_in_use.max(f64::MIN_POSITIVE)
 }
 

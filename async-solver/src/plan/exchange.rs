@@ -178,7 +178,7 @@ impl Exchange<'_> {
     /// Places a group again, if that gains something.
     fn place(&self, state: &mut State, group: &Group) -> Option<Gain> {
         let part = Part::new(self, state, group);
-        let lp = Lp::new(&part.model);
+        let lp = Lp::new(&part.model, false);
         let mut problem = lp.problem.clone();
         let columns = problem.cost.len();
         problem.integer = (0..columns).map(|column| lp.is_whole(column)).collect();
@@ -295,6 +295,7 @@ impl Part {
             terms,
             classes: 0,
             pool_of: Vec::new(),
+            rack_steps: Vec::new(),
             levels: model.levels,
             pin_price: model.pin_price,
         };

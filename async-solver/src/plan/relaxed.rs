@@ -158,7 +158,7 @@ fn solve(costly: &Model, asking: usize, means: &Means) -> Option<(Vec<f64>, Vec<
     term.capacity += margin;
     term.short_max += margin;
     let costly = &more;
-    let lp = Lp::new(costly);
+    let lp = Lp::new(costly, false);
     let request = LpRequest {
         solver: "simplex".into(),
         time_limit: means.time_left(),
