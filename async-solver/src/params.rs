@@ -101,6 +101,13 @@ table! {
         limit_slack: f64 = 1e-10, "servers",
             "Tolerance of HiGHS on a limit of a shortfall.", "Below HiGHS' own tolerance.";
     }
+    /// Exchanges between racks, phase 2.
+    racks: RackParams {
+        sources: usize = 256, "racks",
+            "Crowded racks from which paths are sought at a time.", "Not varied.";
+        length: usize = 24, "arcs",
+            "Longest path.", "Not varied.";
+    }
     /// The Lagrangian bound.
     bound: BoundParams {
         rounding: f64 = 1e-10, "share of the terms' magnitude",

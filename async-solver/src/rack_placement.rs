@@ -5,11 +5,14 @@
 //! for every reservation (the paper covers a tenth of them in each solve). Nothing of phase 1
 //! changes: the same counts are kept, of the same price to move.
 
+mod network;
+
 use crate::bound::in_parallel;
 use crate::model::{Keeper, Model};
 use crate::racks::rack_limits;
 use crate::state::State;
 use fleet::{MICRO, RegionSnapshot, ReservationKind};
+use network::Network;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -82,6 +85,24 @@ pub fn place(
         after += beta * by_rack;
     }
     RackPhase { holders, before, after, problems: snapshot.msbs.len() }
+}
+
+impl RackPhase {
+    /// Exchanges servers between racks and MSBs until no path lowers the sum of expressions 1 to 3: then
+    /// `state` has other counts. Ends early if `must_stop`.
+    pub fn exchange(
+        &mut self,
+        model: &Model,
+        snapshot: &RegionSnapshot,
+        state: &mut State,
+        must_stop: &dyn Fn() -> bool,
+    ) {
+        let limits = rack_limits(model, snapshot);
+        let mut network = Network::new(model, snapshot, state, &limits, &self.holders);
+        network.solve(must_stop);
+        network.take_over(snapshot, state, &mut self.holders);
+        self.after = model.weights.spread_beta * network.excess() as f64 / MICRO as f64;
+    }
 }
 
 /// One MSB.

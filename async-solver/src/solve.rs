@@ -63,14 +63,23 @@ pub(crate) fn assign(
         primal: Some(primal),
         dual_bound: Some(outcome.dual_bound),
     });
-    let placed = rack_placement::place(&model, snapshot, &state, config.rack_phase, config.threads);
+    let mut placed =
+        rack_placement::place(&model, snapshot, &state, config.rack_phase, config.threads);
+    if config.rack_phase {
+        placed.exchange(&model, snapshot, &mut state, &|| env.must_stop(reserve / 2));
+    }
     let targets = targets_of(snapshot, &placed);
     let phase2_end = clock();
     let step =
         |phase: u8, step: &str, seconds: f64| StepTime { phase, step: step.to_owned(), seconds };
     let gap = (primal - outcome.dual_bound).max(0.0);
     let objective = objective(&model, snapshot, &state, &targets, placed.after);
-    let whole = objective.total + outcome.shortfall_cost;
+    let handed_back =
+        MoveCount { in_use: after.in_use - before.in_use, idle: after.idle - before.idle };
+    // Servers are handed back for no price that would be weighed against that of moving them.
+    let handed_back_price = handed_back.in_use as f64 * model.weights.move_in_use
+        + handed_back.idle as f64 * model.weights.move_idle;
+    let whole = objective.total - handed_back_price + outcome.shortfall_cost;
     let whole_gap = (whole - outcome.dual_bound).max(0.0);
     let share = |gap: f64, of: f64| if gap == 0.0 { 0.0 } else { gap / of.abs() };
     let in_moves = |gap: f64| gap / model.weights.move_in_use.max(f64::MIN_POSITIVE);
@@ -98,10 +107,7 @@ pub(crate) fn assign(
             rack_spread_after: placed.after,
             problems: placed.problems,
         },
-        handed_back: MoveCount {
-            in_use: after.in_use - before.in_use,
-            idle: after.idle - before.idle,
-        },
+        handed_back,
         steps: vec![
             step(1, "ras build", built - begin),
             step(1, "solver build", outcome.seconds[0]),

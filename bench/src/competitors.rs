@@ -120,9 +120,10 @@ pub fn compare(
     let best_bound = Some(best).filter(|best| best.is_finite());
     let price = snapshot.weights.move_in_use;
     let today = audit(snapshot, &Targets::unchanged(snapshot));
-    let priced = today.objective.total - today.objective.rack_spread;
     let start = Start {
-        over_bound: best_bound.filter(|best| *best > 0.0).map(|best| (priced - best) / best),
+        over_bound: best_bound
+            .filter(|best| *best > 0.0)
+            .map(|best| (today.objective.total - best) / best),
         short_rru: today.shortfall.to_f64(),
     };
     let competitors = (rivals.iter().zip(done))

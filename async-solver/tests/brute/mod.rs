@@ -215,7 +215,7 @@ impl<'a> Phase1<'a> {
     }
 
     /// Expressions 1 to 4 of the servers chosen.
-    fn whole_cost(&self, holders: &Holders) -> f64 {
+    pub fn whole_cost(&self, holders: &Holders) -> f64 {
         let standing = self.standing(holders).expect("nothing worse than today").1;
         standing - self.servers(holders) + self.stability(holders) + self.racks(holders)
     }
