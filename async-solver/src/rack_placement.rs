@@ -1,9 +1,9 @@
 //! Phase 2: which servers, so that no rack holds too much of a reservation (eq. 2).
 //!
 //! Phase 1 has fixed how many servers of each pool each reservation keeps and gains. A pool lies
-//! in one MSB and so does a rack, so rack goals separate into one problem per MSB, solved here
-//! for every reservation (the paper covers a tenth of them in each solve). Nothing of phase 1
-//! changes: the same counts are kept, of the same price to move.
+//! in one MSB and so does a rack: [`place`] chooses servers MSB by MSB. [`RackPhase::exchange`] then
+//! exchanges them over the region, which may change counts (the paper covers a tenth of the reservations in each
+//! solve, and keeps the counts).
 
 mod network;
 
