@@ -103,6 +103,44 @@ impl RackPhase {
         network.take_over(snapshot, state, &mut self.holders);
         self.after = model.weights.spread_beta * network.excess() as f64 / MICRO as f64;
     }
+
+    /// Frees what reservations have beyond the counts of `state`: servers that they do not hold today first, then idle
+    /// ones, then ones in use, of those the ones in the fullest racks.
+    pub fn release(&mut self, model: &Model, snapshot: &RegionSnapshot, state: &State) {
+        let mut counts: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+        for ((number, term), of_term) in (0_u32..).zip(&model.terms).zip(&state.counts) {
+            for (item, &count) in term.items.iter().zip(of_term) {
+                counts.insert((number, item.pool), count);
+            }
+        }
+        let mut loads: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+        let mut servers: BTreeMap<(u32, u32), Vec<usize>> = BTreeMap::new();
+        for (at, (server, &pool)) in snapshot.servers.iter().zip(&model.pool_of).enumerate() {
+            if let (Some(holder), true) = (self.holders[at], server.available)
+                && counts.contains_key(&(holder, pool))
+            {
+                *loads.entry((holder, server.rack.0)).or_default() += 1;
+                servers.entry((holder, pool)).or_default().push(at);
+            }
+        }
+        for ((holder, pool), mut servers) in servers {
+            let count = counts[&(holder, pool)] as usize;
+            if servers.len() <= count {
+                continue;
+            }
+            servers.sort_by_key(|&at| {
+                let server = &snapshot.servers[at];
+                let held = server.holder().is_some_and(|today| today.0 == holder);
+                (held, held && server.in_use, Reverse(loads[&(holder, server.rack.0)]), at)
+            });
+            for &at in &servers[..servers.len() - count] {
+                self.holders[at] = None;
+            }
+        }
+        let limits = rack_limits(model, snapshot);
+        let network = Network::new(model, snapshot, state, &limits, &self.holders);
+        self.after = model.weights.spread_beta * network.excess() as f64 / MICRO as f64;
+    }
 }
 
 /// One MSB.

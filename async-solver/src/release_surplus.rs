@@ -8,14 +8,17 @@
 use crate::model::{Model, Term};
 use crate::state::State;
 
-/// Takes away what each reservation does not need.
-pub fn release_surplus(model: &Model, state: &mut State) {
+/// Takes away what each reservation does not need; tells whether there was any.
+pub fn release_surplus(model: &Model, state: &mut State) -> bool {
+    let mut changed = false;
     for term in 0..model.terms.len() {
         let mut counts = state.counts[term].clone();
         if trim(&model.terms[term], &mut counts) {
             state.set(model, term, counts);
+            changed = true;
         }
     }
+    changed
 }
 
 /// Lowers counts while eq. 6 and 7 stay as they are; tells whether anything changed.

@@ -65,8 +65,17 @@ pub(crate) fn assign(
     });
     let mut placed =
         rack_placement::place(&model, snapshot, &state, config.rack_phase, config.threads);
+    let mut handed_back = more(before, after);
     if config.rack_phase {
         placed.exchange(&model, snapshot, &mut state, &|| env.must_stop(reserve / 2));
+        // Where that made a largest MSB share smaller, fewer servers do.
+        let before = leaving(&model, &state);
+        if config.hand_back && release_surplus(&model, &mut state) {
+            placed.release(&model, snapshot, &state);
+            let then = more(before, leaving(&model, &state));
+            handed_back.in_use += then.in_use;
+            handed_back.idle += then.idle;
+        }
     }
     let targets = targets_of(snapshot, &placed);
     let phase2_end = clock();
@@ -74,8 +83,6 @@ pub(crate) fn assign(
         |phase: u8, step: &str, seconds: f64| StepTime { phase, step: step.to_owned(), seconds };
     let gap = (primal - outcome.dual_bound).max(0.0);
     let objective = objective(&model, snapshot, &state, &targets, placed.after);
-    let handed_back =
-        MoveCount { in_use: after.in_use - before.in_use, idle: after.idle - before.idle };
     // Servers are handed back for no price that would be weighed against that of moving them.
     let handed_back_price = handed_back.in_use as f64 * model.weights.move_in_use
         + handed_back.idle as f64 * model.weights.move_idle;
@@ -187,6 +194,14 @@ fn missing_servers(model: &Model) -> f64 {
         rru(term.short_max) * term.items.len() as f64 / values.max(f64::MIN_POSITIVE)
     };
     model.terms.iter().filter(|term| !term.items.is_empty()).map(missing).sum()
+}
+
+/// How many more leave.
+fn more(before: MoveCount, after: MoveCount) -> MoveCount {
+    MoveCount {
+        in_use: after.in_use.saturating_sub(before.in_use),
+        idle: after.idle.saturating_sub(before.idle),
+    }
 }
 
 fn leaving(model: &Model, state: &State) -> MoveCount {
