@@ -69,7 +69,7 @@ struct Floor {
     free: Vec<u32>,
     /// By MSB: servers given to guaranteed reservations, and all.
     full: Vec<(u32, u32)>,
-    /// By reservation and item: servers whose racks get no fuller than expression 2 lets them for nothing.
+    /// By reservation and item: servers that its racks take at no cost of expression 2.
     uncrowded: Vec<Vec<u32>>,
 }
 
