@@ -106,7 +106,7 @@ table! {
         sources: usize = 256, "racks",
             "Crowded racks from which paths are sought at a time.", "Not varied.";
         length: usize = 24, "arcs",
-            "Longest path.", "Not varied.";
+            "Longest path.", "12 and 40: decision 0032.";
     }
     /// The Lagrangian bound.
     bound: BoundParams {

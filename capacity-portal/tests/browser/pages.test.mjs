@@ -308,13 +308,19 @@ describe("pages that follow the region", () => {
     await hide(page, true);
     await hide(page, false);
     await following.shows("[data-as-of]", /^not live: reconnecting, as of \d+\s?s ago$/);
-    const seconds = async () => Number((await following.asOf()).match(/(\d+)\s?s ago/)[1]);
-    const before = await seconds();
-    await page.waitForTimeout(2_500);
-    assert.ok((await seconds()) >= before + 2, "it does not count up");
-    assert.equal(await page.getByRole("status").first().innerText(), "Not live: reconnecting");
-    assert.deepEqual(await lookAtAll(page), []);
-    await page.unroute("**/*");
+    try {
+      const seconds = async () => Number((await following.asOf()).match(/(\d+)\s?s ago/)[1]);
+      const before = await seconds();
+      // A busy machine is late to tick.
+      for (let turn = 0; turn < 40 && (await seconds()) < before + 2; turn += 1) {
+        await page.waitForTimeout(250);
+      }
+      assert.ok((await seconds()) >= before + 2, "it does not count up");
+      assert.equal(await page.getByRole("status").first().innerText(), "Not live: reconnecting");
+      assert.deepEqual(await lookAtAll(page), []);
+    } finally {
+      await page.unroute("**/*");
+    }
     await following.shows("[data-as-of]", /^as of [0-3]\s?s ago$/);
     watch.expected.splice(0);
   });
