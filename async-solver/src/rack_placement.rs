@@ -1,7 +1,7 @@
 //! Phase 2: which servers, so that no rack holds too much of a reservation (eq. 2).
 //!
 //! Phase 1 has fixed how many servers of each pool each reservation keeps and gains. A pool lies
-//! in one MSB and so does a rack: [`place`] chooses servers MSB by MSB. [`RackPhase::exchange`] then
+//! in one MSB and so does a rack: [`place`] chooses servers MSB by MSB. A [`Network`] then
 //! exchanges them over the region, which may change counts (the paper covers a tenth of the reservations in each
 //! solve, and keeps the counts).
 
@@ -12,7 +12,7 @@ use crate::model::{Keeper, Model};
 use crate::racks::rack_limits;
 use crate::state::State;
 use fleet::{MICRO, RegionSnapshot, ReservationKind};
-use network::Network;
+pub use network::Network;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -26,6 +26,8 @@ pub struct RackPhase {
     pub after: f64,
     /// MSBs: independent problems.
     pub problems: usize,
+    /// Limit of a rack for each reservation, micro-RRU.
+    limits: Vec<i64>,
 }
 
 const FREE: u32 = u32::MAX;
@@ -84,62 +86,24 @@ pub fn place(
         before += beta * by_id;
         after += beta * by_rack;
     }
-    RackPhase { holders, before, after, problems: snapshot.msbs.len() }
+    RackPhase { holders, before, after, problems: snapshot.msbs.len(), limits }
 }
 
 impl RackPhase {
-    /// Exchanges servers between racks and MSBs until no path lowers the sum of expressions 1 to 3: then
-    /// `state` has other counts. Ends early if `must_stop`.
-    pub fn exchange(
-        &mut self,
-        model: &Model,
+    /// The network in which servers are exchanged between racks and MSBs.
+    pub fn network<'a>(
+        &self,
+        model: &'a Model,
         snapshot: &RegionSnapshot,
-        state: &mut State,
-        must_stop: &dyn Fn() -> bool,
-    ) {
-        let limits = rack_limits(model, snapshot);
-        let mut network = Network::new(model, snapshot, state, &limits, &self.holders);
-        network.solve(must_stop);
-        network.take_over(snapshot, state, &mut self.holders);
-        self.after = model.weights.spread_beta * network.excess() as f64 / MICRO as f64;
+        state: &State,
+    ) -> Network<'a> {
+        Network::new(model, snapshot, state, &self.limits, &self.holders)
     }
 
-    /// Frees what reservations have beyond the counts of `state`: servers that they do not hold today first, then idle
-    /// ones, then ones in use, of those the ones in the fullest racks.
-    pub fn release(&mut self, model: &Model, snapshot: &RegionSnapshot, state: &State) {
-        let mut counts: BTreeMap<(u32, u32), u32> = BTreeMap::new();
-        for ((number, term), of_term) in (0_u32..).zip(&model.terms).zip(&state.counts) {
-            for (item, &count) in term.items.iter().zip(of_term) {
-                counts.insert((number, item.pool), count);
-            }
-        }
-        let mut loads: BTreeMap<(u32, u32), u32> = BTreeMap::new();
-        let mut servers: BTreeMap<(u32, u32), Vec<usize>> = BTreeMap::new();
-        for (at, (server, &pool)) in snapshot.servers.iter().zip(&model.pool_of).enumerate() {
-            if let (Some(holder), true) = (self.holders[at], server.available)
-                && counts.contains_key(&(holder, pool))
-            {
-                *loads.entry((holder, server.rack.0)).or_default() += 1;
-                servers.entry((holder, pool)).or_default().push(at);
-            }
-        }
-        for ((holder, pool), mut servers) in servers {
-            let count = counts[&(holder, pool)] as usize;
-            if servers.len() <= count {
-                continue;
-            }
-            servers.sort_by_key(|&at| {
-                let server = &snapshot.servers[at];
-                let held = server.holder().is_some_and(|today| today.0 == holder);
-                (held, held && server.in_use, Reverse(loads[&(holder, server.rack.0)]), at)
-            });
-            for &at in &servers[..servers.len() - count] {
-                self.holders[at] = None;
-            }
-        }
-        let limits = rack_limits(model, snapshot);
-        let network = Network::new(model, snapshot, state, &limits, &self.holders);
-        self.after = model.weights.spread_beta * network.excess() as f64 / MICRO as f64;
+    /// Takes over what a network ended with.
+    pub fn take_over(&mut self, network: &Network, snapshot: &RegionSnapshot, beta: f64) {
+        network.choose_servers(snapshot, &mut self.holders);
+        self.after = beta * network.excess() as f64 / MICRO as f64;
     }
 }
 

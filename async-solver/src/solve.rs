@@ -67,15 +67,18 @@ pub(crate) fn assign(
         rack_placement::place(&model, snapshot, &state, config.rack_phase, config.threads);
     let mut handed_back = more(before, after);
     if config.rack_phase {
-        placed.exchange(&model, snapshot, &mut state, &|| env.must_stop(reserve / 2));
+        let mut network = placed.network(&model, snapshot, &state);
+        network.exchange(&|| env.must_stop(reserve / 2));
+        network.update(&mut state);
         // Where that made a largest MSB share smaller, fewer servers do.
         let before = leaving(&model, &state);
         if config.hand_back && release_surplus(&model, &mut state) {
-            placed.release(&model, snapshot, &state);
+            network.release(&state);
             let then = more(before, leaving(&model, &state));
             handed_back.in_use += then.in_use;
             handed_back.idle += then.idle;
         }
+        placed.take_over(&network, snapshot, model.weights.spread_beta);
     }
     let targets = targets_of(snapshot, &placed);
     let phase2_end = clock();

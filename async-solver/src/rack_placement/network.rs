@@ -9,9 +9,10 @@
 mod paths;
 
 use super::FREE;
-use crate::model::{Keeper, Model};
+use crate::model::{Item, Keeper, Model};
 use crate::state::State;
 use fleet::{RegionSnapshot, ReservationKind};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -308,40 +309,69 @@ impl<'a> Network<'a> {
         index(self.cells.len() + self.seats.len()) + hub
     }
 
-    /// Takes the counts over: the servers of each cell go to the reservations that have it, held ones first.
-    pub fn take_over(
-        &self,
-        snapshot: &RegionSnapshot,
-        state: &mut State,
-        holders: &mut [Option<u32>],
-    ) {
+    /// Gives a state the counts.
+    pub fn update(&self, state: &mut State) {
         let mut counts = vec![BTreeMap::new(); self.model.terms.len()];
-        let mut left: Vec<BTreeMap<u32, u32>> = Vec::with_capacity(self.cells.len());
         for cell in &self.cells {
-            let mut here = BTreeMap::new();
             for entry in &cell.of {
                 let term = self.seats[entry.seat as usize].term;
-                here.insert(term, entry.count);
                 *counts[term as usize].entry(cell.pool).or_insert(0) += entry.count;
             }
-            left.push(here);
         }
         for (number, counts) in counts.iter().enumerate() {
             let term = &self.model.terms[number];
             let now = &state.counts[number];
+            let takes_part = |item: &Item| !item.pinned && item.value > 0;
             let then: Vec<u32> = (term.items.iter().zip(now))
                 .map(|(item, &now)| {
-                    if item.pinned || item.value <= 0 {
-                        now
-                    } else {
-                        counts.get(&item.pool).copied().unwrap_or(0)
-                    }
+                    let count = || counts.get(&item.pool).copied().unwrap_or(0);
+                    if takes_part(item) { count() } else { now }
                 })
                 .collect();
             if then != *now {
                 state.set(self.model, number, then);
             }
         }
+    }
+
+    /// Frees what reservations have beyond the counts of a state: servers that they do not hold today first, then those
+    /// that are cheaper to move; of those the ones in the fullest racks.
+    pub fn release(&mut self, state: &State) {
+        for seat_at in 0..index(self.seats.len()) {
+            let Seat { term, value, ref items, .. } = self.seats[seat_at as usize];
+            for item in items.clone() {
+                let pool = self.model.terms[term as usize].items[item as usize].pool;
+                let cells = self.cells_of[pool as usize].clone();
+                let count = |cell: u32| self.entry(&self.cells[cell as usize], seat_at).count;
+                let has: u32 = cells.clone().map(count).sum();
+                let surplus = has.saturating_sub(state.counts[term as usize][item as usize]);
+                for _ in 0..surplus {
+                    let fullest = cells.clone().filter_map(|cell_at| {
+                        let cell = &self.cells[cell_at as usize];
+                        let entry = self.entry(cell, seat_at);
+                        let (expensive, cheap) = entry.held;
+                        let held = (entry.count <= expensive, entry.count <= expensive + cheap);
+                        let load = self.load_of(cell.rack, term);
+                        (entry.count > 0).then_some((held.1, held.0, Reverse(load), cell_at))
+                    });
+                    let Some((.., cell_at)) = fullest.min() else { break };
+                    let rack = self.cells[cell_at as usize].rack;
+                    self.cells[cell_at as usize].entry(seat_at).count -= 1;
+                    self.cells[cell_at as usize].free += 1;
+                    *self.load(rack, term) -= value;
+                }
+            }
+        }
+    }
+
+    /// Chooses the servers: those of each cell go to the reservations that have it, held ones first.
+    pub fn choose_servers(&self, snapshot: &RegionSnapshot, holders: &mut [Option<u32>]) {
+        let mut left: Vec<BTreeMap<u32, u32>> = (self.cells.iter())
+            .map(|cell| {
+                let entries = cell.of.iter();
+                entries.map(|entry| (self.seats[entry.seat as usize].term, entry.count)).collect()
+            })
+            .collect();
         let mut servers: Vec<(bool, u32, usize)> = Vec::new();
         for (at, (server, &pool)) in (0_u32..).zip(snapshot.servers.iter().zip(&self.model.pool_of))
         {

@@ -28,7 +28,7 @@ type Path = Vec<u32>;
 
 impl Network<'_> {
     /// Applies paths and cycles below zero until none is left. Ends early if `must_stop`.
-    pub fn solve(&mut self, must_stop: &dyn Fn() -> bool) {
+    pub fn exchange(&mut self, must_stop: &dyn Fn() -> bool) {
         loop {
             let mut changed = false;
             for sources in self.crowded().chunks(PARAMS.racks.sources) {
