@@ -139,7 +139,8 @@ fn facts(solved: &Solved) -> String {
     if let Some(gap) = number("/whole/gap") {
         let moves = number("/whole/gap_in_use_moves")
             .map_or_else(String::new, |moves| format!(" = {moves:.1} in-use moves"));
-        fact("gap", format!("{}{moves}, of expressions 1 to 4 and shortfalls", percent_fine(gap)));
+        let of = "of the objective and shortfalls, without moves of servers handed back";
+        fact("gap", format!("{}{moves}, {of}", percent_fine(gap)));
     }
     fact("phase 1", proof(report));
     let time =

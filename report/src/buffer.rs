@@ -71,10 +71,11 @@ fn with_buffer(assignment: &AssignmentSummary) -> Vec<&ReservationAudit> {
     rows.filter(|row| row.msb_buffer && row.capacity > Rru::ZERO).collect()
 }
 
-/// Lower bound of the buffers in RRU, from the dual bound of phase 1: (bound - other costs) / tau, for
+/// Lower bound of the buffers in RRU, from the dual bound of expressions 1 to 4: (bound - other costs) / tau, for
 /// every assignment whose moves, spread and shortfalls cost no more than those of this one.
 fn proved(solve: &SolveReport, tau: f64) -> Option<f64> {
-    let others = solve.term("stability")? + solve.term("msb_spread")? + solve.shortfall_cost?;
+    let spread = solve.term("rack_spread")? + solve.term("msb_spread")?;
+    let others = solve.term("stability")? + spread + solve.shortfall_cost?;
     let rru = (solve.dual_bound? - others) / tau;
     (rru.is_finite() && rru > 0.0).then_some(rru)
 }
@@ -202,5 +203,23 @@ fn rows(assignment: &AssignmentSummary) -> Markup {
             }
         }
         (svg::left_out(shown.len(), all.len(), "reservation"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SolveReport, proved};
+    use serde_json::json;
+
+    /// The bound is one of all expressions: it proves a buffer only beyond what all others cost.
+    #[test]
+    fn proved_buffer_leaves_out_every_other_expression() {
+        let report = json!({
+            "objective": {"total": 33.0, "stability": 1.0, "rack_spread": 10.0, "msb_spread": 2.0,
+                "buffer": 20.0},
+            "phase1": {"primal": 33.0, "dual_bound": 30.0, "gap": 0.1, "shortfall_cost": 0.0},
+        });
+        let bound = proved(&SolveReport::read(&report, 10.0), 5.0);
+        assert!(bound.is_some_and(|rru| (rru - 3.4).abs() < 1e-9), "{bound:?}, of 4 RRU");
     }
 }
