@@ -23,6 +23,8 @@ pub struct SolverConfig {
     pub level: bool,
     /// Whether phase 2 places servers on racks.
     pub rack_phase: bool,
+    /// Left-over servers go to reservations that stay short, although nothing guarantees them.
+    pub unguaranteed: bool,
 }
 
 impl Default for SolverConfig {
@@ -36,6 +38,7 @@ impl Default for SolverConfig {
             hand_back: true,
             level: true,
             rack_phase: true,
+            unguaranteed: true,
         }
     }
 }

@@ -17,6 +17,7 @@
 //! | `order` | shortfalls compared by priority |
 //! | `search`, `neighbourhood`, `state`, [`random`] | reinsertion, ruin and recreate; which reservations to ruin; an assignment with its cost; a seeded generator |
 //! | `release_surplus`, `balance`, `rack_placement` | releases surplus servers; evens out MSBs at no cost; phase 2 |
+//! | `unguaranteed` | left-over servers for reservations that stay short |
 //! | `plan`, `quote`, `batch` | plan of one request; quote with alternatives to a refusal; quotes of several requests |
 //! | `baselines` (feature) | greedy assignment, the paper's raw model, HiGHS on all of phase 1 |
 //!
@@ -54,6 +55,7 @@ mod state;
 mod sub_mip;
 mod subproblem;
 mod symmetry;
+mod unguaranteed;
 mod unit;
 mod warm;
 

@@ -30,6 +30,9 @@ pub struct RackPhase {
     limits: Vec<i64>,
 }
 
+/// RRU by holder and rack, in micro-RRU.
+pub type RackLoads = BTreeMap<(u32, u32), i64>;
+
 const FREE: u32 = u32::MAX;
 
 /// Chooses servers. With `improve` false they are taken in order of id.
@@ -98,6 +101,30 @@ impl RackPhase {
         state: &State,
     ) -> Network<'a> {
         Network::new(model, snapshot, state, &self.limits, &self.holders)
+    }
+
+    /// RRU by holder and rack.
+    pub fn rack_loads(&self, model: &Model, snapshot: &RegionSnapshot) -> RackLoads {
+        let values: BTreeMap<(u32, u32), i64> = (0_u32..)
+            .zip(&model.terms)
+            .flat_map(|(term, of)| of.items.iter().map(move |item| ((term, item.pool), item.value)))
+            .collect();
+        let mut loads = RackLoads::new();
+        for ((server, &pool), holder) in
+            snapshot.servers.iter().zip(&model.pool_of).zip(&self.holders)
+        {
+            if let Some(holder) = holder.filter(|_| server.available)
+                && let Some(value) = values.get(&(holder, pool))
+            {
+                *loads.entry((holder, server.rack.0)).or_default() += value;
+            }
+        }
+        loads
+    }
+
+    /// RRU that a rack holds above the limit of a reservation.
+    pub fn rack_excess(&self, holder: u32, load: i64) -> i64 {
+        load.saturating_sub(self.limits[holder as usize]).max(0)
     }
 
     /// Takes over what a network ended with.

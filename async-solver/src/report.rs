@@ -17,6 +17,9 @@ pub struct SolveStats {
     pub phase2: Phase2,
     /// Servers that became free because their reservation no longer needs them.
     pub handed_back: MoveCount,
+    /// Servers beyond what phases 1 and 2 gave, to reservations that stay short: nothing guarantees them.
+    #[serde(default)]
+    pub unguaranteed: usize,
     /// Time by step.
     pub steps: Vec<StepTime>,
     /// Sizes of the model.
@@ -45,7 +48,8 @@ pub struct Objective {
 /// The result of both phases against the bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Whole {
-    /// Expressions 1 to 4 over the final assignment and the price of its shortfalls.
+    /// Expressions 1 to 4 and the price of shortfalls, of the assignment that phase 2 ended with (without
+    /// moves of servers handed back, and before unguaranteed capacity).
     pub primal: f64,
     /// (primal - bound of phase 1) / |primal|; 0 where nothing is left to gain.
     pub gap: f64,

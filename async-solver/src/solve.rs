@@ -12,6 +12,7 @@ use crate::report::{
     HeldBack, MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination, Whole,
 };
 use crate::state::State;
+use crate::unguaranteed::assign_unguaranteed;
 use crate::warm::Warm;
 use fleet::{RegionSnapshot, ReservationIx, ReservationKind, Targets};
 use std::time::Duration;
@@ -80,6 +81,19 @@ pub(crate) fn assign(
         }
         placed.take_over(&network, snapshot, model.weights.spread_beta);
     }
+    let reached = objective(&model, snapshot, &state, &targets_of(snapshot, &placed), placed.after);
+    // A solve that was cut before it found anything knows nothing of what can be guaranteed.
+    let is_cut = match outcome.termination {
+        Termination::Interrupted => true,
+        Termination::Deadline => kept_today,
+        Termination::Optimal | Termination::Stalled => false,
+    };
+    let unguaranteed = if config.unguaranteed && !is_cut {
+        let must_stop = || env.must_stop(reserve / 4);
+        assign_unguaranteed(&model, snapshot, &mut state, &mut placed, &must_stop)
+    } else {
+        0
+    };
     let targets = targets_of(snapshot, &placed);
     let phase2_end = clock();
     let step =
@@ -89,7 +103,7 @@ pub(crate) fn assign(
     // Servers are handed back for no price that would be weighed against that of moving them.
     let handed_back_price = handed_back.in_use as f64 * model.weights.move_in_use
         + handed_back.idle as f64 * model.weights.move_idle;
-    let whole = objective.total - handed_back_price + outcome.shortfall_cost;
+    let whole = reached.total - handed_back_price + outcome.shortfall_cost;
     let whole_gap = (whole - outcome.dual_bound).max(0.0);
     let share = |gap: f64, of: f64| if gap == 0.0 { 0.0 } else { gap / of.abs() };
     let in_moves = |gap: f64| gap / model.weights.move_in_use.max(f64::MIN_POSITIVE);
@@ -118,6 +132,7 @@ pub(crate) fn assign(
             problems: placed.problems,
         },
         handed_back,
+        unguaranteed,
         steps: vec![
             step(1, "ras build", built - begin),
             step(1, "solver build", outcome.seconds[0]),

@@ -97,7 +97,8 @@ fn less_missing_for_the_more_important_is_never_given_up() {
         let snapshot = snapshot(&world);
         let phase1 = Phase1::new(&snapshot);
         let (least, cost) = phase1.best_in_order();
-        let config = SolverConfig { hand_back: false, level: false, ..config() };
+        let config =
+            SolverConfig { hand_back: false, level: false, unguaranteed: false, ..config() };
         let outcome = solved(&snapshot, &config);
         let (missing, paid) = phase1.standing(outcome.targets.holders()).expect("no regress");
         assert_eq!(missing, least, "missing by level, the most important first");

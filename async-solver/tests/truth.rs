@@ -33,7 +33,8 @@ fn no_bound_lies_and_no_primal_is_below_the_optimum() {
         // The best in order of priority: as little missing as can be, level by level, then the cost.
         let (least, optimum) = phase1.best_in_order();
         // Phase 2 exchanges servers between MSBs, too.
-        let config = SolverConfig { hand_back: false, rack_phase: false, ..config() };
+        let config =
+            SolverConfig { hand_back: false, rack_phase: false, unguaranteed: false, ..config() };
         let outcome = solved(&snapshot, &config);
         let stats = &outcome.stats.phase1;
         // Prices of shortfalls are the solver's; what they cost is in both figures.

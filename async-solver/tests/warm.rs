@@ -44,7 +44,7 @@ fn bound_is_valid_for_any_warm_prices() {
         seed.set(seed.get() + 1);
         let phase1 = Phase1::new(&snapshot);
         let (_, optimum) = phase1.best_in_order();
-        let config = SolverConfig { hand_back: false, ..config() };
+        let config = SolverConfig { hand_back: false, unguaranteed: false, ..config() };
         let left = junk(&snapshot, seed.get());
         let outcome = solved_from(&snapshot, &config, &InProcess, Some(&left));
         // Prices of shortfalls are the solver's; what they cost is in bound and primal alike.

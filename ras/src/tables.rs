@@ -58,7 +58,7 @@ fn reservations(audit: &AuditReport, shown: Rows) -> String {
 
 /// Shortfalls with reasons, by priority.
 fn shortfalls(solved: &Solved, shown: Rows) -> String {
-    let mut table = Table::new(&["short", "missing", "reason", "why"], 1..2);
+    let mut table = Table::new(&["short", "missing", "unguaranteed", "reason", "why"], 1..3);
     let mut rows: Vec<&ReservationAudit> = solved.audit.short().collect();
     rows.sort_by_key(|row| (row.priority, std::cmp::Reverse(row.holding.shortfall)));
     for row in rows.iter().take(shown.most(ROWS_MAX)) {
@@ -66,6 +66,7 @@ fn shortfalls(solved: &Solved, shown: Rows) -> String {
         table.add_row([
             row.reservation_id.to_string(),
             amount(row.holding.shortfall),
+            amount(row.unguaranteed()),
             reason.map_or("not solved", |reason| reason.token).to_owned(),
             reason.map_or_else(String::new, |reason| reason.sentence.clone()),
         ]);
@@ -82,7 +83,13 @@ fn facts(solved: &Solved) -> String {
     let verdict = if short == 0 {
         "no reservation is short".to_owned()
     } else {
-        format!("{} RRU, {} short", amount(audit.shortfall), people(short))
+        let unguaranteed: Rru = audit.short().map(ReservationAudit::unguaranteed).sum();
+        let held = if unguaranteed > Rru::ZERO {
+            format!("; {} RRU of it assigned without a guarantee", amount(unguaranteed))
+        } else {
+            String::new()
+        };
+        format!("{} RRU, {} short{held}", amount(audit.shortfall), people(short))
     };
     fact("shortfall", verdict);
     let buffer = &audit.buffer;

@@ -226,6 +226,7 @@ pub fn shortfalls(assignment: &AssignmentSummary, solve: &SolveReport) -> Markup
                             th.n scope="col" { "Missing" span.unit { "of requested" } }
                             th.n scope="col" { "Requested" span.unit { "RRU" } }
                             th.n.wide scope="col" { "Guaranteed" span.unit { "RRU" } }
+                            th.n.wide scope="col" { "Unguaranteed" span.unit { "RRU" } }
                             th.n.wide scope="col" { "Prio" }
                             th scope="col" { "Reason" }
                         } }
@@ -251,11 +252,14 @@ fn shortfall(row: &ReservationAudit, solve: &SolveReport) -> Markup {
             td.n { (number::percent(share)) }
             td.n { (number::rru(row.capacity)) }
             td.n.wide { (number::rru(row.holding.guaranteed)) }
+            td.n.wide title="Has these servers now; the loss of one MSB could take them" {
+                (number::rru(row.unguaranteed()))
+            }
             td.n.wide { (row.priority) }
             td.reason { (solve.reason(id)) }
         }
         @if let Some(why) = why {
-            tr { td.why colspan="7" { (why) } }
+            tr { td.why colspan="8" { (why) } }
         }
     }
 }

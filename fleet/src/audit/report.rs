@@ -171,6 +171,11 @@ impl ReservationAudit {
     pub fn after_loss(&self, msb: MsbIx) -> Rru {
         self.holding.assigned - self.msb_amounts[msb.ix()]
     }
+
+    /// What it has of its capacity today that the loss of one MSB could take.
+    pub fn unguaranteed(&self) -> Rru {
+        self.holding.assigned.min(self.capacity) - self.holding.guaranteed.min(self.capacity)
+    }
 }
 
 /// A reservation's share of one datacenter (eq. 7).
