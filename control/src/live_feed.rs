@@ -77,6 +77,8 @@ impl Topic {
             | Action::UnavailabilityCleared
             | Action::ServerReplaced
             | Action::ReplacementOwed
+            | Action::ServerReturns
+            | Action::SpareReturns
             | Action::OutageBegan
             | Action::OutageEnded
             | Action::ServersLent

@@ -99,6 +99,7 @@ impl<S: FnMut(&RegionSnapshot) -> Targets> Replay<'_, S> {
     fn server_fails(&mut self, s: usize) {
         let down = Down { failed_at: Some(self.now), ..Down::default() };
         self.change(s, |state| state.down = Some(down));
+        self.returning.remove(&s);
         // If a spare fails on its way, its reservation goes on waiting since the first failure.
         let since = match self.on_the_way.remove(&s) {
             Some((failed, of)) => {
@@ -146,11 +147,19 @@ impl<S: FnMut(&RegionSnapshot) -> Targets> Replay<'_, S> {
                 self.waits_for(failed, of.reservation, false);
                 self.report.replaced += 1;
                 self.report.waits.push((self.now - of.since).as_seconds_f64());
-            }
-            None => {
-                self.report.returned += 1;
+                self.replaced.insert(failed, (of.reservation, s));
                 self.decide_soon();
             }
+            None => match self.returning.remove(&s) {
+                Some(spare) => {
+                    self.report.home += 1;
+                    self.free_spare(spare, target);
+                }
+                None => {
+                    self.report.returned += 1;
+                    self.decide_soon();
+                }
+            },
         }
     }
 }

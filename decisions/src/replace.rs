@@ -30,6 +30,63 @@ pub struct Swap {
 /// kinds and many spares.
 type Kind<'a> = (bool, &'a MsbName, &'a HardwareTypeName);
 
+/// A server of a shared buffer that was replaced when it failed and works again, and the spare in its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repaired {
+    /// The server.
+    pub server: ServerName,
+    /// Its MSB.
+    pub msb: MsbName,
+    /// Its hardware type.
+    pub hardware_type: HardwareTypeName,
+    /// The reservation that held it.
+    pub reservation: ReservationName,
+    /// C of the reservation.
+    pub capacity: Rru,
+    /// Whether it must keep C when any one MSB is lost.
+    pub msb_buffer: bool,
+    /// The idle spare that the reservation got instead.
+    pub spare: ServerName,
+    /// The MSB of the spare.
+    pub spare_msb: MsbName,
+    /// The hardware type of the spare.
+    pub spare_hardware_type: HardwareTypeName,
+}
+
+/// The repaired servers that should return to their reservations, in place of their spares: those with which as much
+/// of C is guaranteed as with the spare. Then the shared buffer gets its spare back, and both are spread as before
+/// the failure.
+pub fn returning<'a>(repaired: &'a [Repaired], context: &SpareContext) -> Vec<&'a Repaired> {
+    let mut held = context.held.clone();
+    let mut returning = Vec::new();
+    for of in repaired {
+        let value = |ty: &HardwareTypeName| {
+            context.values.get(&(of.reservation.clone(), ty.clone())).copied().unwrap_or_default()
+        };
+        let key = |msb: &MsbName| (of.reservation.clone(), msb.clone());
+        let mut after = held.clone();
+        let arrives = after.entry(key(&of.msb)).or_default();
+        *arrives += value(&of.hardware_type);
+        let fits = context.fits(&of.reservation, &of.msb, *arrives);
+        *after.entry(key(&of.spare_msb)).or_default() -= value(&of.spare_hardware_type);
+        let guaranteed = |held: &BTreeMap<(ReservationName, MsbName), Rru>| {
+            let amounts = held.iter().filter(|(key, _)| key.0 == of.reservation);
+            let (mut all, mut largest) = (Rru::ZERO, Rru::ZERO);
+            for (_, amount) in amounts {
+                all += *amount;
+                largest = largest.max(*amount);
+            }
+            let left = if of.msb_buffer { all - largest } else { all };
+            left.min(of.capacity)
+        };
+        if fits && guaranteed(&after) >= guaranteed(&held) {
+            held = after;
+            returning.push(of);
+        }
+    }
+    returning
+}
+
 struct Choice<'a> {
     worth: &'a SpareContext,
     /// Remaining spares of each kind, in descending order of name.

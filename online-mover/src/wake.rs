@@ -65,6 +65,8 @@ impl Wake {
             | Action::MoveEnded
             | Action::ServerReplaced
             | Action::ReplacementOwed
+            | Action::ServerReturns
+            | Action::SpareReturns
             | Action::EmergencyGranted
             | Action::ServersLent
             | Action::ServersRecalled

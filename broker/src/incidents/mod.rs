@@ -1,6 +1,7 @@
 //! Decisions between solves, written down: outages, replacements, loans, emergencies, preemption.
 
 pub(crate) mod emergency;
+pub(crate) mod homecoming;
 pub(crate) mod loan;
 pub(crate) mod outage;
 pub(crate) mod placement;
@@ -8,6 +9,7 @@ pub(crate) mod preemption;
 pub(crate) mod replacement;
 
 pub use emergency::{Emergency, EmergencyError, EmergencyRefusal, EmergencyRequest, Grant};
+pub use homecoming::Homecoming;
 pub use loan::Lent;
 pub use outage::Outage;
 pub use preemption::{
@@ -18,6 +20,7 @@ pub use replacement::{Replaced, ReplacementRow};
 /// The statements of this room, by module and name.
 pub(crate) const STATEMENTS: &[crate::Statements] = &[
     emergency::sql::ALL,
+    homecoming::sql::ALL,
     preemption::sql::ALL,
     loan::sql::ALL,
     outage::sql::ALL,

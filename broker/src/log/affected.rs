@@ -92,7 +92,9 @@ impl AffectedServers {
             Action::ServerBound
             | Action::MoveEnded
             | Action::ServerReplaced
-            | Action::ReplacementOwed => {
+            | Action::ReplacementOwed
+            | Action::ServerReturns
+            | Action::SpareReturns => {
                 self.bindings.extend(subject.map(str::to_owned));
                 self.bindings.extend(detail["spare"].as_str().map(str::to_owned));
             }

@@ -53,6 +53,10 @@ pub enum Action {
     ServerReplaced,
     /// A server failed and no spare fits: a debt. Subject: the failed server.
     ReplacementOwed,
+    /// A repaired server returns to its reservation. Subject: the server.
+    ServerReturns,
+    /// A spare returns to its shared buffer, because the server that it replaced is back. Subject: the spare.
+    SpareReturns,
     /// An MSB is lost. Subject: the MSB.
     OutageBegan,
     /// A lost MSB is back. Subject: the MSB.
@@ -193,7 +197,9 @@ impl Action {
             Action::ServerBound
             | Action::MoveEnded
             | Action::ServerReplaced
-            | Action::ReplacementOwed => Subject::Server,
+            | Action::ReplacementOwed
+            | Action::ServerReturns
+            | Action::SpareReturns => Subject::Server,
             Action::OutageBegan | Action::OutageEnded => Subject::Msb,
             Action::ServersLent
             | Action::ServersRecalled
@@ -235,7 +241,7 @@ impl Action {
     }
 
     /// Every action.
-    pub const ALL: [Action; 55] = [
+    pub const ALL: [Action; 57] = [
         Action::SnapshotLoaded,
         Action::TargetsPublished,
         Action::UnavailabilityRecorded,
@@ -247,6 +253,8 @@ impl Action {
         Action::MoverResumed,
         Action::ServerReplaced,
         Action::ReplacementOwed,
+        Action::ServerReturns,
+        Action::SpareReturns,
         Action::OutageBegan,
         Action::OutageEnded,
         Action::ServersLent,
@@ -307,6 +315,8 @@ impl Action {
             Action::MoverResumed => "mover_resumed",
             Action::ServerReplaced => "server_replaced",
             Action::ReplacementOwed => "replacement_owed",
+            Action::ServerReturns => "server_returns",
+            Action::SpareReturns => "spare_returns",
             Action::OutageBegan => "outage_began",
             Action::OutageEnded => "outage_ended",
             Action::ServersLent => "servers_lent",

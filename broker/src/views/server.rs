@@ -69,7 +69,8 @@ pub(crate) mod sql {
                     jsonb_build_object('seq', a.seq, 'actor', a.actor, 'action', a.action, \
                         'detail', a.detail) \
                 FROM audit_trail a WHERE a.subject = $1 AND a.action IN \
-                    ('server_bound', 'move_ended', 'server_replaced', 'replacement_owed')) x \
+                    ('server_bound', 'move_ended', 'server_replaced', 'replacement_owed', \
+                    'server_returns', 'spare_returns')) x \
             WHERE $2::timestamptz IS NULL OR (x.at, x.kind, x.key) < ($2, $3, $4) \
             ORDER BY x.at DESC, x.kind DESC, x.key DESC LIMIT $5";
     }

@@ -2,11 +2,11 @@
 
 use super::state::{Event, Replay, delta, hours};
 use crate::outage::{self, MsbHealth, OutageReason};
-use crate::replace::{self, Failed, Spare, SpareContext};
+use crate::replace::{self, Failed, Repaired, Spare, SpareContext};
 use chrono::TimeDelta;
 use fleet::{
-    MsbIx, RegionSnapshot, Reservation, ReservationIx, ReservationKind, Scope, SnapshotParts,
-    Targets, UnavailabilityKind, UnavailabilityRow,
+    MsbIx, RegionSnapshot, Reservation, ReservationIx, ReservationKind, Scope, ServerIx,
+    SnapshotParts, Targets, UnavailabilityKind, UnavailabilityRow,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,6 +58,7 @@ impl<S: FnMut(&RegionSnapshot) -> Targets> Replay<'_, S> {
             .collect();
         self.report.owed_most = self.report.owed_most.max(self.owed.len() as u64);
         if failed.is_empty() {
+            self.return_repaired();
             return;
         }
         let spares = Spare::all(&self.region, failed.len());
@@ -79,6 +80,73 @@ impl<S: FnMut(&RegionSnapshot) -> Targets> Replay<'_, S> {
             let at = self.now + delta(self.settings.move_takes);
             self.heap.push(Reverse((at, Event::ServerBound(spare))));
         }
+        self.return_repaired();
+    }
+
+    /// Returns repaired servers to the reservations that have spares instead.
+    fn return_repaired(&mut self) {
+        let snapshot = self.region.snapshot;
+        let works_for = |s: usize, holder: Option<ReservationIx>| {
+            let state = &self.region.servers[s];
+            state.owner == holder && state.target.is_none() && state.is_in_service()
+        };
+        let name = |s: usize| {
+            let server = &snapshot.servers[s];
+            let msb = &snapshot.msbs[snapshot.msb_of(server).ix()].id;
+            let ty = &snapshot.hardware_types[server.hardware_type.ix()];
+            (server.id.clone(), msb.clone(), ty.clone())
+        };
+        let lost = |s: usize| self.region.lost.contains(&snapshot.msb_of(&snapshot.servers[s]));
+        let mut repaired = Vec::new();
+        let mut holders = BTreeSet::new();
+        for (&failed, &(reservation, spare)) in &self.replaced {
+            let idle = !self.region.servers[spare].in_use;
+            let buffer = self.buffer_of(failed);
+            let ready = buffer.is_some() && works_for(failed, buffer) && !lost(failed);
+            if !idle || !ready || !works_for(spare, Some(reservation)) {
+                continue;
+            }
+            let ((server, msb, hardware_type), (spare, spare_msb, spare_hardware_type)) =
+                (name(failed), name(spare));
+            let of = &snapshot.reservations[reservation.ix()];
+            holders.insert(reservation);
+            repaired.push(Repaired {
+                server,
+                msb,
+                hardware_type,
+                reservation: of.id.clone(),
+                capacity: of.capacity,
+                msb_buffer: of.msb_buffer,
+                spare,
+                spare_msb,
+                spare_hardware_type,
+            });
+        }
+        if repaired.is_empty() {
+            return;
+        }
+        let context = SpareContext::of(&self.region, &holders);
+        for of in replace::returning(&repaired, &context) {
+            let Some(home) = snapshot.server(&of.server).map(ServerIx::ix) else { continue };
+            let Some((reservation, spare)) = self.replaced.remove(&home) else { continue };
+            self.change(home, |state| state.target = Some(Some(reservation)));
+            self.returning.insert(home, spare);
+            let at = self.now + delta(self.settings.move_takes);
+            self.heap.push(Reverse((at, Event::ServerBound(home))));
+        }
+    }
+
+    /// Sends a spare back to its shared buffer when the server it replaced is back.
+    pub(super) fn free_spare(&mut self, spare: usize, holder: Option<ReservationIx>) {
+        let state = &self.region.servers[spare];
+        let serves = state.owner == holder && state.target.is_none() && state.down.is_none();
+        if !serves || state.in_use {
+            return;
+        }
+        let buffer = self.buffer_of(spare);
+        self.change(spare, |state| state.target = Some(buffer));
+        let at = self.now + delta(self.settings.move_takes);
+        self.heap.push(Reverse((at, Event::ServerBound(spare))));
     }
 
     /// The shared buffer of a server's hardware type.
@@ -133,7 +201,8 @@ impl<S: FnMut(&RegionSnapshot) -> Targets> Replay<'_, S> {
             let snapshot = self.region.snapshot;
             let target =
                 of.target.and_then(|r| snapshot.reservation(&region.reservations[r.ix()].id));
-            if self.on_the_way.contains_key(&s) || self.region.servers[s].down.is_some() {
+            let moves = self.on_the_way.contains_key(&s) || self.returning.contains_key(&s);
+            if moves || self.region.servers[s].down.is_some() {
                 continue;
             }
             self.report.moved_by_solves += 1;

@@ -71,6 +71,8 @@ pub struct ReplayReport {
     pub waits: Vec<f64>,
     /// Servers that returned to a shared buffer.
     pub returned: u64,
+    /// Repaired servers that returned to the reservation that held them when they failed.
+    pub home: u64,
     /// Number of times that an MSB counted as lost.
     pub storms: u64,
     /// Hours for which MSBs counted as lost, summed over MSBs.

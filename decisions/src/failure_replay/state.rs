@@ -42,6 +42,10 @@ pub(super) struct Replay<'a, S> {
     pub(super) owed: BTreeMap<usize, Owed>,
     /// Spares that move to a reservation: the failed server that each replaces.
     pub(super) on_the_way: BTreeMap<usize, (usize, Owed)>,
+    /// Servers that were replaced, by the failed server: the reservation, and the spare it has instead.
+    pub(super) replaced: BTreeMap<usize, (ReservationIx, usize)>,
+    /// Repaired servers that return to their reservation, with the spare that goes back to its buffer then.
+    pub(super) returning: BTreeMap<usize, usize>,
     /// Start of the loss of each MSB that counts as lost.
     pub(super) lost_since: BTreeMap<MsbIx, DateTime<Utc>>,
     pub(super) decide_at: Option<DateTime<Utc>>,
@@ -108,6 +112,8 @@ impl<'a, S> Replay<'a, S> {
             active: BTreeMap::new(),
             owed: BTreeMap::new(),
             on_the_way: BTreeMap::new(),
+            replaced: BTreeMap::new(),
+            returning: BTreeMap::new(),
             lost_since: BTreeMap::new(),
             decide_at: None,
             held: vec![vec![Rru::ZERO; snapshot.msbs.len()]; reservations],

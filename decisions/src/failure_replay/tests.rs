@@ -46,9 +46,22 @@ fn run(spares: usize, rows: &[(&str, i64, i64)], solve_every: Option<Duration>) 
 }
 
 #[test]
-fn replay_replaces_a_failure_and_keeps_the_repaired_spare() {
+fn repaired_server_returns_home_and_its_spare_to_the_buffer() {
+    // Repaired at 70 and bound to the buffer at 72; decided at 73, at home at 75, the spare back at 77.
+    let report = run(1, &[("s00", 10, 60)], None);
+    assert_eq!((report.replaced, report.home, report.returned), (1, 1, 2));
+    // The spare is there for the next failure, but not before it is back.
+    let report = run(1, &[("s00", 10, 60), ("s01", 75, 60)], None);
+    assert_eq!((report.replaced, report.waits[1]), (2, 5.0 * 60.0));
+    // Where the home server fails on its way, the spare stays.
+    let report = run(1, &[("s00", 10, 60), ("s00", 74, 60)], None);
+    assert_eq!((report.failures, report.home), (2, 1));
+}
+
+#[test]
+fn replay_replaces_two_failures_with_one_spare() {
     let report = run(1, &[("s00", 10, 60), ("s03", 100, 60)], None);
-    assert_eq!((report.failures, report.replaced, report.returned), (2, 2, 2));
+    assert_eq!((report.failures, report.replaced, report.home, report.returned), (2, 2, 2, 4));
     // One minute until the decision, two minutes of moving.
     assert_eq!(report.waits, [180.0, 180.0]);
     assert_eq!(report.spares, (1, 0));

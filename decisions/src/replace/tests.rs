@@ -1,4 +1,4 @@
-use super::{Failed, Spare, SpareContext, Swap, choose};
+use super::{Failed, Repaired, Spare, SpareContext, Swap, choose, returning};
 use crate::place::PlaceLimits;
 use chrono::{DateTime, TimeDelta};
 use fleet::{ReplicaRule, Rru};
@@ -183,4 +183,55 @@ proptest! {
             }
         }
     }
+}
+
+/// A server repaired in `msb`, with a spare in another MSB in its place.
+fn repaired(name: &str, msb: &str, spare_msb: &str, spare_type: &str) -> Repaired {
+    Repaired {
+        server: name.into(),
+        msb: msb.into(),
+        hardware_type: "old".into(),
+        reservation: "web".into(),
+        capacity: rru(8),
+        msb_buffer: true,
+        spare: format!("spare of {name}").into(),
+        spare_msb: spare_msb.into(),
+        spare_hardware_type: spare_type.into(),
+    }
+}
+
+fn who_returns(repaired: &[Repaired], context: &SpareContext) -> Vec<String> {
+    returning(repaired, context).into_iter().map(|of| of.server.to_string()).collect()
+}
+
+#[test]
+fn repaired_server_returns_unless_the_reservation_has_less_then() {
+    let values = [("web", "old", 2), ("web", "new", 3)];
+    // After the loss of m2, 6 of 8 are left.
+    let held = [("web", "m1", 4), ("web", "m2", 12), ("web", "m3", 2), ("other", "m1", 20)];
+    let context = worth(&values, &held);
+    // Out of the largest share, and between shares below it.
+    assert_eq!(who_returns(&[repaired("a", "m1", "m2", "old")], &context), ["a"]);
+    assert_eq!(who_returns(&[repaired("a", "m3", "m1", "old")], &context), ["a"]);
+    assert_eq!(who_returns(&[repaired("a", "m1", "m1", "old")], &context), ["a"]);
+    // Into the largest share the loss of that MSB would leave less. In place of a better one below it there is less.
+    assert!(who_returns(&[repaired("a", "m2", "m1", "old")], &context).is_empty());
+    assert!(who_returns(&[repaired("a", "m3", "m1", "new")], &context).is_empty());
+    // Each counts for the next: without an embedded buffer what is left over does not matter.
+    let all = ["a", "b", "c"].map(|name| repaired(name, "m2", "m1", "old"));
+    let context = worth(&values, &[("web", "m1", 6), ("web", "m2", 4), ("web", "m3", 7)]);
+    assert_eq!(who_returns(&all, &context), ["a", "b"]);
+    let unbuffered = all.map(|of| Repaired { msb_buffer: false, ..of });
+    assert_eq!(who_returns(&unbuffered, &context), ["a", "b", "c"]);
+}
+
+#[test]
+fn repaired_server_does_not_return_where_it_may_not_be() {
+    let mut context = worth(&[("web", "old", 2)], &[("web", "m1", 2), ("web", "m2", 4)]);
+    let home = [repaired("a", "m1", "m2", "old")];
+    assert_eq!(who_returns(&home, &context), ["a"]);
+    let rule = Some(ReplicaRule { replicas: 2, per_msb: 1 });
+    let limits = PlaceLimits { rule, capacity: rru(6), ..PlaceLimits::default() };
+    context.places.insert("web".into(), limits);
+    assert!(who_returns(&home, &context).is_empty());
 }

@@ -3,7 +3,7 @@
 use super::instance::{Ended, Mover};
 use super::preempt;
 use crate::wake::Wake;
-use broker::{Epoch, Lent};
+use broker::{Epoch, Homecoming, Lent};
 use decisions::elastic::{self, LoanView};
 use decisions::outage::{self, MsbHealth};
 use decisions::{emergency, replace};
@@ -59,6 +59,11 @@ impl Decisions {
         if broker.note_outages(name, epoch, &self.sizes, judge).await? {
             self.loans_due = true;
             mover.recalls.notify_one();
+        }
+        // Before loans: a spare that is lent does not return.
+        let home = broker.return_repaired(name, epoch, replace::returning).await?;
+        if home != Homecoming::default() {
+            tracing::info!(home.returning, home.returned, "repaired servers returned");
         }
         if std::mem::take(&mut self.loans_due) {
             let plan = |view: &LoanView| elastic::plan(view, &settings.elastic);

@@ -91,6 +91,34 @@ async fn failed_server_is_replaced_and_becomes_a_spare() {
 }
 
 #[tokio::test]
+async fn repaired_server_returns_and_its_spare_goes_back() {
+    let place = Place::with(&town()).await;
+    let mover = mover(&place.broker, SimulatedAgent::default());
+    let holdings = async || -> BTreeMap<String, usize> {
+        let mut count = BTreeMap::new();
+        for owner in place.owners().await.into_values().flatten() {
+            *count.entry(owner).or_default() += 1;
+        }
+        count
+    };
+    let before = holdings().await;
+    fails(&place, Scope::Server, "s000", RANDOM).await;
+    let bound = async || count(&counts(&place).await, ReplacementState::Bound) == 1;
+    until(mover.run(), bound).await;
+    let spare = place.broker.replacements(&[], 9).await.expect("listed").remove(0).spare;
+    let spare = spare.expect("a spare").to_string();
+    returns(&place, "s000").await;
+    let at_home = async || {
+        let owners = place.owners().await;
+        let is = |server: &str, owner: &str| owners[server].as_deref() == Some(owner);
+        is("s000", "web") && owners[&spare].as_deref().is_some_and(|of| of.starts_with("shared"))
+    };
+    until(mover.run(), at_home).await;
+    assert_eq!(holdings().await, before);
+    place.at_rest().await;
+}
+
+#[tokio::test]
 async fn empty_buffer_serves_failures_by_priority() {
     let place = Place::with(&town()).await;
     // Ten of type x, five of each: four spares of x, and four of y, which are worth more to web.

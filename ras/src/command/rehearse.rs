@@ -114,6 +114,7 @@ fn to_json(share: f64, report: &ReplayReport) -> Value {
         "shared_buffer": share, "hours": report.hours, "failures": report.failures,
         "replaced": report.replaced, "recovered": report.recovered, "paid": report.paid,
         "owed": report.owed, "owed_most": report.owed_most, "returned": report.returned,
+        "home": report.home,
         "storms": report.storms, "lost_msb_hours": report.lost_hours,
         "maintenance": report.maintenance, "solves": report.solves, "moved_by_solves": report.moved_by_solves,
         "spares": { "first": report.spares.0, "fewest": report.spares.1 },
@@ -172,7 +173,7 @@ fn text(drills: &[(f64, ReplayReport)], events: usize, others: usize) -> String 
             time(quantile(&report.waits, 0.5)),
             time(quantile(&report.waits, 0.99)),
             time(report.waits.last().copied()),
-            (report.replaced + report.returned + report.moved_by_solves).to_string(),
+            (report.replaced + report.returned + report.home + report.moved_by_solves).to_string(),
         ]);
     }
     text.push_str(&table.to_string());
