@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use testkit::health::{Health, Occurrence};
 
-const PAGES: [&str; 26] = [
+const PAGES: [&str; 29] = [
     "/history",
     "/history?range=1h",
     "/settings",
@@ -36,6 +36,9 @@ const PAGES: [&str; 26] = [
     "/moves",
     "/requests",
     "/search?q=nothing",
+    "/failures/events",
+    "/failures/replacements",
+    "/failures/loans",
 ];
 
 /// Status and text of a page, after checks of its headers and markup.
