@@ -44,7 +44,7 @@ static OUTAGES: [Column; 8] = [
 
 static EVENTS: [Column; 7] = [
     Column::new("scope_id", "Covers", Shown::Drawn(covered)),
-    Column::new("scope", "Scope", Shown::Text),
+    Column::new("scope", "Scope", Shown::Drawn(scope)),
     Column::new("kind", "Kind", Shown::Word),
     Column::new("state", "State", Shown::State(event_mood)),
     Column::new("started_at", "Since", Shown::When),
@@ -97,6 +97,15 @@ fn instant(row: &dyn Cells, member: &str, absent: &str) -> Markup {
         Ok(at) => ui::when(at),
         Err(_) => html! { span.dim { (absent) } },
     }
+}
+
+fn scope(row: &dyn Cells) -> Markup {
+    html! { (scope_word(&row.text("scope"))) }
+}
+
+/// A scope as people write it.
+fn scope_word(scope: &str) -> &str {
+    if scope == Scope::Msb.as_str() { "MSB" } else { scope }
 }
 
 fn end(row: &dyn Cells) -> Markup {
@@ -261,7 +270,7 @@ fn active(summary: &RegionSummary) -> Markup {
                     caption.quiet { "Active events by kind and scope" }
                     thead { tr { th scope="col" { "Kind" } th scope="col" { "Covers" } th.n scope="col" { "Events" } } }
                     tbody { @for ((kind, scope), count) in &kinds { tr {
-                        th scope="row" { (kind.replace('_', " ")) } td { (scope) }
+                        th scope="row" { (kind.replace('_', " ")) } td { (scope_word(scope)) }
                         td.n { a href=(path(kind, scope)) { (number::count(*count)) } }
                     } } }
                 } }

@@ -118,6 +118,8 @@ pub(super) enum Shown {
     When,
     /// Anything else that is drawn from a row.
     Drawn(fn(&dyn Cells) -> Markup),
+    /// The same, of text that may be long.
+    Long(fn(&dyn Cells) -> Markup),
 }
 
 /// The values of a row.
@@ -175,14 +177,14 @@ impl Column {
         match self.shown {
             Shown::Count | Shown::Number => Some("n"),
             Shown::When => Some("when"),
-            Shown::Drawn(_) => Some("wide"),
+            Shown::Long(_) => Some("wide"),
             _ => None,
         }
     }
 
     fn markup<R: Row>(&self, row: &R) -> Markup {
         match (&row.cell(self.member), self.shown) {
-            (_, Shown::Drawn(draw)) => draw(row),
+            (_, Shown::Drawn(draw) | Shown::Long(draw)) => draw(row),
             (Cell::Null | Cell::Many(_), _) => html! { (number::NOTHING) },
             (Cell::Bool(of), _) => html! { @if *of { "yes" } @else { "no" } },
             (Cell::Number(of), _) => html! { (number::decimal(*of)) },
@@ -464,7 +466,7 @@ impl List {
                 tbody role="rowgroup" { @for row in rows { tr role="row" {
                     @for (position, column) in columns.iter().enumerate() {
                         @let cell = column.markup(row);
-                        @if position == 0 { th scope="row" role="rowheader" { (cell) } }
+                        @if position == 0 { th scope="row" role="rowheader" class=[column.is_number().then_some("n")] { (cell) } }
                         @else { td role="cell" class=[column.class()] data-label=(column.title) { (cell) } }
                     }
                 } } }

@@ -36,10 +36,13 @@ static COLUMNS: [Column; 10] = [
     Column::new("requested_rru", "Requested, RRU", Shown::Number),
     Column::new("granted_rru", "Granted, RRU", Shown::Number),
     Column::new("state", "State", Shown::State(state_mood)),
-    Column::new("reason", "Reason", Shown::Drawn(reason_of)),
+    Column::new("reason", "Reason", Shown::Long(reason_of)),
     Column::new("created_by", "By", Shown::Text),
     Column::new("request", "Id", Shown::Text).extra(),
 ];
+
+/// Why a request is expired.
+const NOT_IN_FORCE: &str = "no longer in force: a later request replaced it, or its time is over";
 
 /// A request, as the page lists it.
 #[derive(Serialize, ToSchema)]
@@ -66,7 +69,10 @@ impl ListedRequest {
             requested_rru: of.asking.change.capacity_rru,
             granted_rru: of.granted.map(Rru::to_f64),
             state: of.state.as_str(),
-            reason: refusal(of).map(|refusal| reason(&refusal).to_owned()),
+            reason: match of.state {
+                RequestState::Expired => Some(NOT_IN_FORCE.to_owned()),
+                _ => refusal(of).map(|refusal| reason(&refusal).to_owned()),
+            },
             created_by: of.created_by.clone(),
             request: of.id.to_string(),
         }
@@ -232,6 +238,7 @@ pub(super) async fn show(
         @match &refusal {
             Some(refusal) => div.notice.bad { strong.verdict { "Refused" } p { (reason(refusal)) } },
             None if of.state == RequestState::Refused => div.notice.bad { strong.verdict { "Refused" } },
+            None if of.state == RequestState::Expired => div.notice { p { (NOT_IN_FORCE) "." } },
             None => {}
         }
         @if let Some(in_use) = of.awaits_in_use {

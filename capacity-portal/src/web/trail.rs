@@ -24,7 +24,7 @@ static COLUMNS: [Column; 6] = [
     Column::new("actor", "Actor", Shown::Text),
     Column::new("action", "Action", Shown::Word),
     Column::new("subject", "Subject", Shown::Drawn(subject)),
-    Column::new("detail", "Details", Shown::Drawn(details)).unsorted(),
+    Column::new("detail", "Details", Shown::Long(details)).unsorted(),
 ];
 
 fn subject(row: &dyn Cells) -> Markup {
@@ -153,6 +153,7 @@ fn detail(of: &Value) -> Markup {
                     let name = name.replace('_', " ");
                     match value {
                         Value::String(text) => format!("{name}: {text}"),
+                        Value::Null => format!("{name}: none"),
                         Value::Array(all) if all.len() > 3 => {
                             format!("{name}: {} items", all.len())
                         }
