@@ -71,6 +71,8 @@ mod tokens;
 mod trail;
 mod ui;
 
+pub(crate) use errors::no_such_path;
+
 use crate::http::Site;
 use axum::Router;
 use axum::middleware::from_fn;

@@ -9,6 +9,7 @@ use super::ui::{self, Mood};
 use crate::api::ops::solves::reject_for;
 use crate::http::auth::Role;
 use crate::http::list::{ListKind, PAGE, Written};
+use crate::http::query;
 use crate::http::{Problem, Site, in_time};
 use axum::extract::{Form, Path, State};
 use axum::http::StatusCode;
@@ -83,7 +84,15 @@ pub(super) async fn show(
         ListKind { rows: "solves", key: &["solve"], order: "requested_at desc", page: PAGE };
     let broker = &site.broker;
     let as_of = AsOf::begin(&site).await?;
-    let solves = in_time(broker.solves_page(&SolvesAsked::default(), NEWEST)).await?;
+    let given = |name: &str| Some(params.get(name)).filter(|text| !text.is_empty());
+    let causes = Cause::ALL.map(Cause::as_str);
+    let cause = query::word(given("cause"), "cause", causes)?;
+    let asked = SolvesAsked {
+        state: query::state_of::<SolveState>(given("state"))?,
+        cause: Cause::ALL.into_iter().find(|of| cause == Some(of.as_str())),
+        before: None,
+    };
+    let solves = in_time(broker.solves_page(&asked, NEWEST)).await?;
     let list = List {
         kind: KIND,
         noun: "solve",
@@ -96,7 +105,7 @@ pub(super) async fn show(
     };
     let choices = [
         Choice::new("state", "State", SolveState::ALL.iter().map(|of| of.as_str())),
-        Choice::new("cause", "Cause", Cause::ALL.map(Cause::as_str)),
+        Choice::new("cause", "Cause", causes),
     ];
     let rows = solves.iter().map(|of| Written::new(&ListedSolve::new(of, as_of.now())));
     let part = match list.answer(&params, &choices, rows)? {
@@ -118,7 +127,7 @@ pub(super) async fn show(
         }
         section #latest data-live=(topics(&[Topic::Solves])) {
             h2 { "Latest" }
-            @if solves.is_empty() { (ui::missing("No solve was requested yet.")) } @else { (part) }
+            (part)
             @if solves.len() == NEWEST as usize { p.note { "Listed are the newest " (number::count(solves.len())) " solves; the API has all." } }
         }
         (gaps(&figures))

@@ -23,7 +23,7 @@ static COLUMNS: [Column; 6] = [
     Column::new("at", "Time", Shown::When),
     Column::new("actor", "Actor", Shown::Text),
     Column::new("action", "Action", Shown::Word),
-    Column::new("subject", "Subject", Shown::Drawn(subject)),
+    Column::new("subject", "Subject", Shown::Long(subject)),
     Column::new("detail", "Details", Shown::Long(details)).unsorted(),
 ];
 

@@ -154,6 +154,14 @@ async fn missing_page_is_an_html_page() {
         assert_eq!(status, 404, "{path}");
         assert!(text.contains("Not found") && !text.contains("<script>"), "{path}: {text}");
     }
+    // A browser gets a page, a program a problem, for a path that is no route.
+    for (accept, kind) in [("text/html,*/*", "text/html"), ("*/*", "application/problem+json")] {
+        let answer = place.client.get(format!("{}/plans/", place.base)).header("accept", accept);
+        let answer = answer.send().await.expect("an answer");
+        assert_eq!(answer.status(), 404, "{accept}");
+        let found = answer.headers()["content-type"].to_str().expect("text").to_owned();
+        assert!(found.starts_with(kind), "{accept}: {found}");
+    }
     for path in
         ["/?show=nothing", "/reservations?show=short", "/trail?upto=much", "/maintenance?all=7"]
     {
