@@ -25,7 +25,7 @@ static COLUMNS: [Column; 12] = [
     Column::new("from", "From", Shown::Drawn(from)),
     Column::new("to", "To", Shown::Drawn(to)),
     Column::new("state", "State", Shown::State(mood)),
-    Column::new("reason", "Reason", Shown::Long(reason)),
+    Column::new("reason", "Why it ended", Shown::Long(reason)),
     Column::new("state_at", "State since", Shown::When),
     Column::new("opened_at", "Opened", Shown::When),
     Column::new("origin", "Origin", Shown::Word),

@@ -143,7 +143,7 @@ async fn lists_of_what_happened_are_sorted_by_the_server() {
     }
 }
 
-/// The rows of a list as a file are those of the page, whatever page is shown.
+/// A file has the rows of all pages of a list, in the order of the page.
 #[tokio::test]
 async fn every_list_is_saved_as_csv_and_json() {
     let place = Place::new().await;
