@@ -320,10 +320,7 @@ pub(super) async fn events(
     let scopes = Scope::ALL.map(Scope::as_str);
     let kinds = UnavailabilityKind::ALL.map(UnavailabilityKind::as_str);
     let given = |name: &'static str| Some(params.get(name)).filter(|text| !text.is_empty());
-    let open = match given("state") {
-        None => None,
-        Some(state) => Some(state != "ended"),
-    };
+    let open = given("state").map(|state| state != "ended");
     let asked = EventsAsked {
         scope: query::word(given("scope"), "scope", scopes)?.and_then(Scope::parse),
         kind: query::word(given("kind"), "kind", kinds)?.and_then(UnavailabilityKind::parse),
