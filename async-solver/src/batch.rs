@@ -6,7 +6,7 @@
 //! that is kept without which a reservation would be worse off than today, so that a plan that is
 //! carried out touches little. In the end all of it is audited against the region as it was.
 
-use crate::quote::{Answer, Question, answer};
+use crate::quote::{Answer, Question, answer, minimal_targets};
 use fleet::audit::{AuditReport, audit};
 use fleet::{
     CapacityRequest, PRIORITY_DEFAULT, PendingMove, RegionSnapshot, RequestError, ReservationIx,
@@ -75,7 +75,7 @@ pub fn answer_all(
         let step = Question { snapshot: &region, means, ..*question };
         let mut found = answer(&step, &requests[number])
             .map_err(|source| RequestsError::Request { number, source })?;
-        let after = minimal_targets(&found);
+        let after = minimal_targets(&found.region, &found.plan);
         // What happens anyway and is kept is done with this plan: it says so.
         let said: BTreeSet<ServerIx> = found.plan.moves.iter().map(|of| of.server).collect();
         let kept = after.diff(&found.region).filter(|of| !said.contains(&of.server));
@@ -121,38 +121,6 @@ fn order(snapshot: &RegionSnapshot, requests: &[CapacityRequest]) -> Vec<usize> 
     let mut order: Vec<usize> = (0..requests.len()).collect();
     order.sort_by_key(|&number| rank(&requests[number]));
     order
-}
-
-/// The targets of an answer, with as little of what happens anyway as leaves no reservation worse off.
-///
-/// A reservation that loses a server by the plan depends on what it gains anyway: that is kept whole, and
-/// so on for the reservations it is taken from. If the audit still finds one worse off, all of it is kept.
-fn minimal_targets(answer: &Answer) -> Targets {
-    let (region, plan) = (&answer.region, &answer.plan);
-    let today = Targets::unchanged(region);
-    let (today, before, after) = (today.holders(), plan.before.holders(), plan.after.holders());
-    if today == before {
-        return plan.after.clone();
-    }
-    let mut kept: Vec<bool> = before.iter().zip(after).map(|(was, is)| was != is).collect();
-    let mut open: Vec<usize> = (0..kept.len()).filter(|&s| kept[s]).collect();
-    let mut anyway: BTreeMap<ReservationIx, Vec<usize>> = BTreeMap::new();
-    for s in (0..kept.len()).filter(|&s| !kept[s] && today[s] != before[s]) {
-        if let Some(gains) = before[s] {
-            anyway.entry(gains).or_default().push(s);
-        }
-    }
-    while let Some(s) = open.pop() {
-        for loses in [today[s], before[s]].into_iter().flatten() {
-            for gained in anyway.remove(&loses).unwrap_or_default() {
-                kept[gained] = true;
-                open.push(gained);
-            }
-        }
-    }
-    let holders = (0..kept.len()).map(|s| if kept[s] { after[s] } else { today[s] }).collect();
-    let few = Targets::new(region, holders);
-    if audit(region, &few).is_clean() { few } else { plan.after.clone() }
 }
 
 /// Marks the moves to these targets as under way.

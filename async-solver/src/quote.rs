@@ -9,12 +9,12 @@ use crate::means::Means;
 use crate::params::PARAMS;
 use crate::plan::{How, Plan, plan};
 use crate::warm::Warm;
-use fleet::audit::{AuditReport, ReservationAudit, audit};
+use fleet::audit::{AuditReport, ReservationAudit, audit, worse_ahead};
 use fleet::explain::{Explainer, Limit, Searched, Shortfall};
 use fleet::quote::MoveCost;
 use fleet::{
     CapacityRequest, DatacenterIx, HardwareTypeIx, RegionSnapshot, ReplicaRule, RequestChange,
-    RequestError, Reservation, ReservationIx, Rru,
+    RequestError, Reservation, ReservationIx, Rru, Targets,
 };
 use std::collections::BTreeMap;
 
@@ -116,6 +116,9 @@ pub fn answer(question: &Question, request: &CapacityRequest) -> Result<Answer, 
     let began = (question.means.elapsed)();
     let means = question.means.with_share(PARAMS.plan.search_share);
     let mut found = plan(&region, reservation, &question.how(&means, true));
+    if let Some(held) = held_ahead(&region, reservation, &found) {
+        found = plan(&held, reservation, &question.how(&means, true));
+    }
     let mut audit = audit(&region, &found.after);
     let row = &audit.reservations[reservation.ix()];
     let (today, granted) = (row.initial.guaranteed, row.holding.guaranteed);
@@ -167,6 +170,65 @@ pub fn answer(question: &Question, request: &CapacityRequest) -> Result<Answer, 
         refusal = Some(Refusal { shortfall, limits, alternatives });
     }
     Ok(Answer { reservation, change, today, granted, plan: found, audit, refusal, region })
+}
+
+/// The targets of a plan, with as little of what happens anyway as leaves no reservation worse off.
+///
+/// A reservation that loses a server by the plan depends on what it gains anyway: that is kept whole, and
+/// so on for the reservations it is taken from. If the audit still finds one worse off, all of it is kept.
+pub(crate) fn minimal_targets(region: &RegionSnapshot, plan: &Plan) -> Targets {
+    let today = Targets::unchanged(region);
+    let (today, before, after) = (today.holders(), plan.before.holders(), plan.after.holders());
+    if today == before {
+        return plan.after.clone();
+    }
+    let mut kept: Vec<bool> = before.iter().zip(after).map(|(was, is)| was != is).collect();
+    let mut open: Vec<usize> = (0..kept.len()).filter(|&s| kept[s]).collect();
+    let mut anyway: BTreeMap<ReservationIx, Vec<usize>> = BTreeMap::new();
+    for s in (0..kept.len()).filter(|&s| !kept[s] && today[s] != before[s]) {
+        if let Some(gains) = before[s] {
+            anyway.entry(gains).or_default().push(s);
+        }
+    }
+    while let Some(s) = open.pop() {
+        for loses in [today[s], before[s]].into_iter().flatten() {
+            for gained in anyway.remove(&loses).unwrap_or_default() {
+                kept[gained] = true;
+                open.push(gained);
+            }
+        }
+    }
+    let holders = (0..kept.len()).map(|s| if kept[s] { after[s] } else { today[s] }).collect();
+    let few = Targets::new(region, holders);
+    if audit(region, &few).is_clean() { few } else { plan.after.clone() }
+}
+
+/// The region with the servers pinned that planned maintenance needs: those of reservations that a plan takes a surplus
+/// from, and that would be left with less than was promised meanwhile. `None`: it takes none.
+fn held_ahead(
+    region: &RegionSnapshot,
+    asking: ReservationIx,
+    plan: &Plan,
+) -> Option<RegionSnapshot> {
+    let mut worse = worse_ahead(region, &minimal_targets(region, plan));
+    worse.retain(|of| *of != asking);
+    if worse.is_empty() {
+        return None;
+    }
+    let mut held = region.clone();
+    for server in &mut held.servers {
+        server.pinned |= server.holder().is_some_and(|holder| worse.contains(&holder));
+    }
+    Some(held)
+}
+
+impl Answer {
+    /// Whether what is carried out for it leaves no reservation worse off. What happens without it is not carried out, such
+    /// as the release of a surplus that planned maintenance needs.
+    pub fn is_clean(&self) -> bool {
+        let carried_out = || minimal_targets(&self.region, &self.plan);
+        self.audit.is_clean() || audit(&self.region, &carried_out()).is_clean()
+    }
 }
 
 /// An alternative as it was planned.

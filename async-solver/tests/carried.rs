@@ -4,13 +4,13 @@
 mod brute;
 mod world;
 
-use async_solver::SolverConfig;
+use async_solver::{Question, SolverConfig, answer, answer_all};
 use brute::Phase1;
 use chrono::TimeDelta;
 use fleet::audit::{audit, certificate};
 use fleet::{
-    AheadParts, MoveBudgetRow, RegionSnapshot, ReservationIx, ReservationRow, ServerRow,
-    SnapshotParts, Targets, UnavailabilityRow,
+    AheadParts, CapacityRequest, MoveBudgetRow, RegionSnapshot, ReservationIx, ReservationRow,
+    ServerRow, SnapshotParts, Targets, UnavailabilityRow,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ use proptest::sample::select;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use testkit::rows::noon;
-use world::{config, empty, event, for_each, reservation, rru, server, snapshot, solved};
+use world::{MEANS, config, empty, event, for_each, reservation, rru, server, snapshot, solved};
 
 const PLACES: [(&str, &str, &str); 4] =
     [("dc0", "m0", "k0"), ("dc0", "m1", "k1"), ("dc1", "m2", "k2"), ("dc1", "m2", "k3")];
@@ -247,6 +247,38 @@ fn a_solve_that_begins_before_a_window_knows_it() {
     assert_eq!(gained(&parts), 0, "they are back within 30 minutes");
     parts.unavailability = vec![work(0, "m0-k", 90, None)];
     assert_eq!(gained(&parts), 0, "after the next solve");
+}
+
+/// The next solve would release a surplus, were it not for the work that needs it meanwhile. The plan of another's request
+/// does not release it, and is not blamed for that.
+#[test]
+fn plan_leaves_the_surplus_that_maintenance_needs() {
+    let mut parts = empty();
+    for msb in ["m0", "m1", "m2", "m3", "m4"] {
+        for number in 0..3 {
+            let mut row =
+                server(&format!("{msb}-{number}"), ("dc0", msb, &format!("{msb}-k")), "A");
+            row.current_reservation = (number < 2).then(|| "web".into());
+            parts.servers.push(row);
+        }
+    }
+    parts.ahead.horizon_minutes = 60;
+    parts.reservations = vec![reservation("web", 6.0)];
+    parts.rru = vec![rru("web", "A", 1.0)];
+    parts.unavailability = vec![work(0, "m0-k", 20, Some(30))];
+    let region = snapshot(&parts).ahead_for_plans();
+    let question = Question { snapshot: &region, config: &config(), warm: None, means: MEANS };
+    let request = CapacityRequest {
+        reservation_id: "feed".into(),
+        owner: Some("feed".into()),
+        capacity_rru: Some(1.0),
+        rru: Some([("A".into(), 1.0)].into()),
+        ..CapacityRequest::default()
+    };
+    let found = answer(&question, &request).expect("a request of this region");
+    assert!(found.is_clean() && found.refusal.is_none(), "{}", found.audit);
+    let all = answer_all(&question, &[request]).expect("a request of this region");
+    assert!(all.in_full(), "{}", all.audit);
 }
 
 /// Nothing is recalled for a reservation that is promised nothing for the loss of an MSB: while work lasts, its

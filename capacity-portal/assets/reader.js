@@ -59,6 +59,11 @@
     }
   });
 
+  // On a narrow screen the current page is in view in the navigation.
+  const nav = document.querySelector(".top nav");
+  const current = nav?.querySelector("[aria-current]");
+  if (current && nav.scrollWidth > nav.clientWidth) nav.scrollLeft = current.offsetLeft - (nav.clientWidth - current.offsetWidth) / 2;
+
   // Buttons that copy names and ids.
   const copyable = (root) => {
     if (!navigator.clipboard) return;

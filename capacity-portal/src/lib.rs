@@ -263,6 +263,7 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, Sampler) {
         .layer(from_fn_with_state(description, described::check))
         .merge(api::browse::routes(openapi()))
         .merge(web::routes())
+        .fallback(web::no_such_path)
         .with_state(site)
         .layer(from_fn_with_state(limits, limits::enforce));
     // Around the router, because the path decides the route.

@@ -10,10 +10,14 @@ pub fn count(number: usize) -> String {
     group(&number.to_string())
 }
 
-/// A noun with its count: `1 server`, `12,345 servers`.
+/// A noun with its count: `1 server`, `12,345 servers`, `2 entries`.
 pub fn counted(number: usize, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", count(number))
+    let number_of = count(number);
+    match noun.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o'])) {
+        _ if number == 1 => format!("{number_of} {noun}"),
+        Some(stem) => format!("{number_of} {stem}ies"),
+        None => format!("{number_of} {noun}s"),
+    }
 }
 
 /// An amount of RRU with about four digits: `12,345`, `842.3`, `1.25`. An amount above zero is never
@@ -85,6 +89,8 @@ mod tests {
         assert_eq!(["0", "999", "1,000", "1,234,567"], [0, 999, 1_000, 1_234_567].map(count)[..]);
         assert_eq!(counted(1, "server"), "1 server");
         assert_eq!(counted(0, "server"), "0 servers");
+        assert_eq!(counted(2, "entry"), "2 entries");
+        assert_eq!(counted(2, "day"), "2 days");
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub fn quote(answer: &Answer, seconds: QuoteSeconds) -> Quote {
         dual_bound: plan.dual_bound,
         surely_missing_rru: plan.surely_missing,
         complete: plan.complete,
-        audit_clean: answer.audit.is_clean(),
+        audit_clean: answer.is_clean(),
         seconds,
     }
 }

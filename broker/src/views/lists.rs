@@ -267,13 +267,26 @@ impl Broker {
     /// # Errors
     /// If Postgres fails.
     pub async fn trail_page(&self, asked: &TrailAsked, limit: u32) -> Result<Vec<Entry>, DbError> {
+        let most = u32::try_from(ENTRIES_MAX + 1).unwrap_or(u32::MAX);
+        self.trail_newest(asked, limit.min(most)).await
+    }
+
+    /// The newest entries of the audit trail, for readers that sort them themselves.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn trail_newest(
+        &self,
+        asked: &TrailAsked,
+        limit: u32,
+    ) -> Result<Vec<Entry>, DbError> {
         let statement = if asked.subject.is_some() { sql::TRAIL_OF_SUBJECT } else { sql::TRAIL };
         let rows = sqlx::query(statement)
             .bind(asked.before.map(|seq| seq.0))
             .bind(&asked.subject)
             .bind(&asked.actor)
             .bind(asked.action.map(Action::as_str))
-            .bind(i64::from(limit).min(ENTRIES_MAX + 1))
+            .bind(i64::from(limit))
             .try_map(|row: PgRow| entry(&row));
         rows.fetch_all(&self.pool).await.doing("reading the audit trail")
     }

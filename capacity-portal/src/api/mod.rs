@@ -18,7 +18,7 @@ mod quiet_time;
 pub(crate) mod rru_values;
 pub(crate) mod schemas;
 pub(crate) mod v1;
-mod views;
+pub(crate) mod views;
 
 pub use ops::tokens::view as token_view;
 

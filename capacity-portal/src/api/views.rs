@@ -21,7 +21,7 @@ pub(super) fn rollout(of: broker::Rollout) -> Rollout {
 }
 
 /// An entry of the audit trail, as it is sent.
-pub(super) fn trail_entry(of: Entry) -> TrailEntry {
+pub(crate) fn trail_entry(of: Entry) -> TrailEntry {
     let Entry { seq, at, actor, action, subject, detail } = of;
     let action = action.as_str().to_owned();
     TrailEntry { seq: seq.0, at, actor, action, subject, detail }

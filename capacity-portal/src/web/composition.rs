@@ -91,7 +91,7 @@ fn line(of: &TypeUse, all: Rru, reservation: &ReservationName) -> Markup {
     html! {
         tr {
             th scope="row" { (of.hardware_type) }
-            td.share { (ui::bar(&[("ok-bar", share)], 1.0)) }
+            td.share { (ui::bar(&[("in-use", share)], 1.0)) }
             td.n.spare { (number::percent(share)) }
             td.n { @if of.servers > 0 { a href=(servers) { (number::count(of.servers)) } } @else { "0" } }
             td.n.spare { (number::rru(of.value)) }

@@ -2,47 +2,104 @@
 
 use super::layout::{NavItem, Page, RegionReader};
 use super::link;
+use super::list::{Answer, Choice, Column, List, Params, Shown};
 use super::ui::{self, Mood};
 use crate::http::auth::Role;
+use crate::http::list::{ListKind, PAGE, Written};
 use crate::http::{Problem, Site};
 use crate::region_summary::RegionSummary;
 use crate::rehearsal::{Rehearse, Rehearsed};
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::Html;
+use axum::response::{IntoResponse, Response};
 use decisions::elastic::Loan;
 use fleet::audit::Certified;
 use fleet::{MsbIx, Rru};
 use maud::{Markup, html};
 use report::number;
-use serde::Deserialize;
-use std::cmp::Reverse;
+use serde::Serialize;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
+use utoipa::ToSchema;
 
-/// Reservations listed that keep all they are promised.
-const ROWS: usize = 60;
+static COLUMNS: [Column; 9] = [
+    Column::new("reservation", "Reservation", Shown::Link(link::reservation)),
+    Column::new("outcome", "Result", Shown::State(mood)),
+    Column::new("priority", "Priority", Shown::Number),
+    Column::new("promised_rru", "Promised, RRU", Shown::Number),
+    Column::new("held_rru", "Held now, RRU", Shown::Number),
+    Column::new("left_at_once_rru", "At once", Shown::Number),
+    Column::new("needed_at_once_rru", "Needed at once", Shown::Number),
+    Column::new("left_rru", "Within 30 minutes", Shown::Number),
+    Column::new("missing_rru", "Missing", Shown::Number),
+];
 
-/// The MSB to lose; empty before one is chosen.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct DrillQuery {
-    msb: String,
+/// What the loss means for a reservation; the guarantees that it breaks come first.
+const OUTCOMES: [&str; 5] =
+    ["short", "short at once", "short, no buffer requested", "keeps a quorum", "keeps all"];
+
+fn mood(outcome: &str) -> Mood {
+    match OUTCOMES.iter().position(|of| *of == outcome) {
+        Some(0 | 1) => Mood::Bad,
+        Some(2) => Mood::Warn,
+        _ => Mood::Good,
+    }
 }
 
-/// Handler of `GET /drills`: the form and the result. It writes nothing, so links to results can be shared.
+/// A reservation after the loss of the MSB, as the page lists it.
+#[derive(Serialize, ToSchema)]
+struct AfterLoss {
+    reservation: String,
+    outcome: &'static str,
+    /// Whether what is guaranteed for this case is kept.
+    kept: bool,
+    priority: i32,
+    promised_rru: f64,
+    held_rru: f64,
+    left_at_once_rru: f64,
+    needed_at_once_rru: Option<f64>,
+    left_rru: f64,
+    missing_rru: f64,
+}
+
+impl AfterLoss {
+    fn new(row: &Certified, lost: MsbIx) -> AfterLoss {
+        AfterLoss {
+            reservation: row.reservation_id.to_string(),
+            outcome: OUTCOMES[outcome(row, lost)],
+            kept: row.survives(lost),
+            priority: row.priority,
+            promised_rru: row.capacity.to_f64(),
+            held_rru: row.held().to_f64(),
+            left_at_once_rru: row.at_once_after_loss(lost).to_f64(),
+            needed_at_once_rru: row.msb_buffer.then(|| row.needed_at_once().to_f64()),
+            left_rru: row.after_loss(lost).to_f64(),
+            missing_rru: missing(row, lost).to_f64(),
+        }
+    }
+}
+
+/// Handler of `GET /drills`: the form and the result of the MSB that `msb` names; empty before one is chosen. It writes
+/// nothing, so links to results can be shared.
 pub(super) async fn show(
     State(site): State<Site>,
     RegionReader(reader): RegionReader,
-    Query(DrillQuery { msb }): Query<DrillQuery>,
-) -> Result<Html<String>, Problem> {
+    params: Params,
+) -> Result<Response, Problem> {
     let summary = site.region_summaries.current(&site.region).await?;
+    let msb = params.get("msb").to_owned();
     let result = match &summary {
         Some(summary) if !msb.is_empty() => {
             reader.needs(Role::Operator)?;
-            Some(simulate(summary.clone(), &msb, site.rehearsal.clone()).await?)
+            match simulate(summary.clone(), params, site.rehearsal.clone()).await? {
+                Answer::File(file) => return Ok(file),
+                Answer::Part(part) => Some(part),
+            }
         }
-        _ => None,
+        _ => {
+            params.only(&["msb"])?;
+            None
+        }
     };
     let body = html! {
         h1 { "Drills" }
@@ -60,38 +117,70 @@ pub(super) async fn show(
         @if let Some(result) = &result { (result) }
         @else if summary.is_none() { (ui::missing("No region is loaded.")) }
     };
-    Ok(Page { nav: NavItem::Drills, title: "Drills", charts: false, body }.show(&reader))
+    Ok(Page { nav: NavItem::Drills, title: "Drills", charts: false, body }
+        .show(&reader)
+        .into_response())
 }
 
 async fn simulate(
     summary: Arc<RegionSummary>,
-    msb: &str,
+    params: Params,
     rehearsal: Option<Arc<dyn Rehearse>>,
-) -> Result<Markup, Problem> {
+) -> Result<Answer, Problem> {
+    let msb = params.get("msb");
     let position = summary.region().msbs.binary_search_by(|of| (*of.id).cmp(msb));
     let lost = MsbIx::new(position.map_err(|_| {
         Problem::new(StatusCode::NOT_FOUND, "unknown_msb", format!("there is no MSB {msb:?}"))
     })?);
     let simulated = spawn_blocking(move || {
+        let capacity = match capacity(&summary, &params, lost)? {
+            file @ Answer::File(_) => return Ok(file),
+            Answer::Part(part) => part,
+        };
         let decisions = rehearsal.map(|of| of.loss(summary.region(), lost));
-        result(&summary, lost, decisions.as_ref())
+        Ok(Answer::Part(result(&summary, lost, &capacity, decisions.as_ref())))
     });
-    simulated.await.map_err(|error| crate::region_summary::unreadable(&error))
+    simulated.await.map_err(|error| crate::region_summary::unreadable(&error))?
 }
 
-fn result(summary: &RegionSummary, lost: MsbIx, decisions: Option<&Rehearsed>) -> Markup {
+/// Reservations with servers in the MSB, and all others that would be short.
+fn concerned(summary: &RegionSummary, lost: MsbIx) -> Vec<&Certified> {
+    let rows = &summary.held.certificate.rows;
+    let concerned = |row: &&Certified| row.by_msb[lost.ix()] > Rru::ZERO || is_short(row, lost);
+    rows.iter().filter(concerned).collect()
+}
+
+fn capacity(summary: &RegionSummary, params: &Params, lost: MsbIx) -> Result<Answer, Problem> {
+    const KIND: ListKind = ListKind {
+        rows: "reservations",
+        key: &["reservation"],
+        order: "kept, missing_rru desc, priority",
+        page: PAGE,
+    };
+    let list = List {
+        kind: KIND,
+        noun: "reservation",
+        path: "/drills".to_owned(),
+        api: None,
+        columns: &COLUMNS,
+        search: (&["reservation"], "Part of the name"),
+        fixed: Vec::new(),
+        own: &["msb"],
+    };
+    let rows = concerned(summary, lost).into_iter().map(|row| AfterLoss::new(row, lost));
+    let rows = rows.map(|row| Written::new(&row));
+    list.answer(params, &[Choice::new("outcome", "Result", OUTCOMES)], rows)
+}
+
+fn result(
+    summary: &RegionSummary,
+    lost: MsbIx,
+    capacity: &Markup,
+    decisions: Option<&Rehearsed>,
+) -> Markup {
     let gone = summary.lost_with(lost);
     let name = &summary.region().msbs[lost.ix()].id;
-    let mut rows: Vec<&Certified> = summary
-        .held
-        .certificate
-        .rows
-        .iter()
-        .filter(|row| row.by_msb[lost.ix()] > Rru::ZERO || is_short(row, lost))
-        .collect();
-    rows.sort_by_key(|row| {
-        (row.survives(lost), Reverse(missing(row, lost)), row.priority, &row.reservation_id)
-    });
+    let rows = concerned(summary, lost);
     let broken = rows.iter().filter(|row| !row.survives(lost)).count();
     let short = rows.iter().filter(|row| row.survives(lost) && is_short(row, lost));
     let (unprotected, rru) =
@@ -113,7 +202,7 @@ fn result(summary: &RegionSummary, lost: MsbIx, decisions: Option<&Rehearsed>) -
             section {
                 h2 { "Remaining capacity" }
                 p.lead { "Reservations with servers in this MSB: those that would be short first, then by priority." }
-                @if rows.is_empty() { (ui::missing("No reservation has servers in this MSB.")) } @else { (capacity(&rows, lost)) }
+                @if rows.is_empty() { (ui::missing("No reservation has servers in this MSB.")) } @else { (capacity) }
             }
             @if let Some(decisions) = decisions { (mover(decisions)) }
         }
@@ -130,42 +219,14 @@ fn is_short(row: &Certified, lost: MsbIx) -> bool {
     missing(row, lost) > Rru::ZERO || !row.survives(lost)
 }
 
-/// The result of the loss for a reservation.
-fn outcome(row: &Certified, lost: MsbIx) -> Markup {
+/// The result of the loss for a reservation, as a position in [`OUTCOMES`].
+fn outcome(row: &Certified, lost: MsbIx) -> usize {
     match (row.survives(lost), missing(row, lost) > Rru::ZERO) {
-        (false, true) => ui::state(Mood::Bad, "short"),
-        (false, false) => ui::state(Mood::Bad, "short at once"),
-        (true, false) => ui::state(Mood::Good, "keeps all"),
-        (true, true) if row.msb_max.is_some() => ui::state(Mood::Good, "keeps a quorum"),
-        (true, true) => ui::state(Mood::Warn, "short, no buffer requested"),
-    }
-}
-
-/// All that would be short, and as many of the others as fit.
-fn capacity(rows: &[&Certified], lost: MsbIx) -> Markup {
-    let short = rows.iter().filter(|row| is_short(row, lost));
-    let others = rows.iter().filter(|row| !is_short(row, lost)).take(ROWS);
-    let shown: Vec<&&Certified> = short.chain(others).collect();
-    html! {
-        div.scroll { table {
-            caption { (number::counted(rows.len(), "reservation"))
-                @if shown.len() < rows.len() { "; shown are all that would be short and " (ROWS) " others" } }
-            thead { tr { th scope="col" { "Reservation" } th scope="col" { "Result" } th.n scope="col" { "Priority" }
-                th.n scope="col" { "Promised, RRU" } th.n scope="col" { "Held now, RRU" }
-                th.n scope="col" { "At once" } th.n scope="col" { "Within 30 minutes" } th.n scope="col" { "Missing" } } }
-            tbody { @for row in shown {
-                tr {
-                    th scope="row" { a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } }
-                    td { (outcome(row, lost)) }
-                    td.n { (row.priority) }
-                    td.n { (number::rru(row.capacity)) }
-                    td.n { (number::rru(row.held())) }
-                    td.n { (number::rru(row.at_once_after_loss(lost))) @if row.msb_buffer { " of " (number::rru(row.needed_at_once())) } }
-                    td.n { (number::rru(row.after_loss(lost))) }
-                    td.n { (number::rru(missing(row, lost))) }
-                }
-            } }
-        } }
+        (false, true) => 0,
+        (false, false) => 1,
+        (true, true) if row.msb_max.is_none() => 2,
+        (true, true) => 3,
+        (true, false) => 4,
     }
 }
 

@@ -5,10 +5,10 @@ use super::{link, sign_in, ui};
 use crate::http::Problem;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-use axum::http::header::{CONTENT_TYPE, LOCATION};
-use axum::http::{HeaderValue, Method, StatusCode};
+use axum::http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
-use axum::response::{Html, Response};
+use axum::response::{Html, IntoResponse, Response};
 use maud::html;
 
 /// The content type of forms.
@@ -61,6 +61,17 @@ pub(super) async fn error_pages(request: Request, next: Next) -> Response {
         }
     }
     response
+}
+
+/// Answers a path that is no route: with a page to those who ask for one.
+pub(crate) async fn no_such_path(headers: HeaderMap) -> Response {
+    let problem = Problem::of(StatusCode::NOT_FOUND);
+    let wanted = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    if wanted.contains("text/html") {
+        (problem.status(), error(&problem)).into_response()
+    } else {
+        problem.into_response()
+    }
 }
 
 fn error(problem: &Problem) -> Html<String> {

@@ -1,7 +1,7 @@
 //! The servers, racks, MSBs and hardware types of the region as lists, and the page of a rack.
 
 use super::layout::{NavItem, Page, Reader, RegionReader};
-use super::list::{Answer, Choice, Column, List, Params, Shown};
+use super::list::{Answer, Choice, Column, List, Params, Shown, switch};
 use super::{link, ui};
 use crate::api::ops::places::{self, ServerOf};
 use crate::http::list::{ListKind, PAGE, Written};
@@ -111,15 +111,6 @@ const LISTS: [(&str, &str); 4] = [
     ("/hardware-types", "Hardware types"),
 ];
 
-/// Links between the lists.
-fn switch(path: &str) -> Markup {
-    html! {
-        nav aria-label="Lists" { ul.switch {
-            @for (to, title) in LISTS { li { a href=(to) aria-current=[(to == path).then_some("page")] { (title) } } }
-        } }
-    }
-}
-
 async fn region(site: &Site) -> Result<Option<Arc<RegionSummary>>, Problem> {
     site.region_summaries.current(&site.region).await
 }
@@ -135,7 +126,7 @@ fn shown(answer: Answer, title: &str, path: &str, reader: &Reader) -> Response {
     match answer {
         Answer::File(file) => file,
         Answer::Part(part) => {
-            let body = html! { h1 { (title) } (switch(path)) (part) };
+            let body = html! { h1 { (title) } (switch(&LISTS, path)) (part) };
             let nav = NavItem::Inventory;
             Page { nav, title, charts: false, body }.show(reader).into_response()
         }
@@ -156,10 +147,6 @@ async fn list(
     Ok(shown(answer, title, path, reader))
 }
 
-fn names<T: ToString>(all: impl IntoIterator<Item = T>) -> Vec<String> {
-    all.into_iter().map(|name| name.to_string()).collect()
-}
-
 fn servers_list(path: String, fixed: Vec<(&'static str, String)>) -> List {
     List {
         kind: places::SERVERS,
@@ -169,12 +156,12 @@ fn servers_list(path: String, fixed: Vec<(&'static str, String)>) -> List {
         columns: &SERVERS,
         search: (&["server"], "Part of the name"),
         fixed,
+        own: &[],
     }
 }
 
 fn use_choice() -> Choice {
-    let values = ServerUse::ALL.map(|of| of.as_str().to_owned()).to_vec();
-    Choice { member: "use", label: "Use", values }
+    Choice::new("use", "Use", ServerUse::ALL.map(|of| of.as_str()))
 }
 
 /// Handler of `GET /servers`.
@@ -187,21 +174,9 @@ pub(super) async fn servers(
         let region = summary.region();
         let choices = [
             use_choice(),
-            Choice {
-                member: "hardware_type",
-                label: "Hardware type",
-                values: names(&region.hardware_types),
-            },
-            Choice {
-                member: "msb",
-                label: "MSB",
-                values: names(region.msbs.iter().map(|msb| &msb.id)),
-            },
-            Choice {
-                member: "reservation",
-                label: "Reservation",
-                values: names(region.reservations.iter().map(|of| &of.id)),
-            },
+            Choice::new("hardware_type", "Hardware type", &region.hardware_types),
+            Choice::new("msb", "MSB", region.msbs.iter().map(|msb| &msb.id)),
+            Choice::new("reservation", "Reservation", region.reservations.iter().map(|of| &of.id)),
         ];
         let list = servers_list("/servers".to_owned(), Vec::new());
         list.answer(&params, &choices, ServerOf::all(&summary.held))
@@ -210,8 +185,7 @@ pub(super) async fn servers(
 }
 
 fn datacenters(summary: &RegionSummary) -> Choice {
-    let values = names(summary.region().datacenters.iter().map(|of| &of.id));
-    Choice { member: "datacenter", label: "Datacenter", values }
+    Choice::new("datacenter", "Datacenter", summary.region().datacenters.iter().map(|of| &of.id))
 }
 
 /// Handler of `GET /racks`.
@@ -221,8 +195,8 @@ pub(super) async fn racks(
     params: Params,
 ) -> Result<Response, Problem> {
     list(&site, &reader, LISTS[1], move |summary| {
-        let values = names(summary.region().msbs.iter().map(|msb| &msb.id));
-        let choices = [Choice { member: "msb", label: "MSB", values }, datacenters(summary)];
+        let msbs = summary.region().msbs.iter().map(|msb| &msb.id);
+        let choices = [Choice::new("msb", "MSB", msbs), datacenters(summary)];
         let list = List {
             kind: places::RACKS,
             noun: "rack",
@@ -231,6 +205,7 @@ pub(super) async fn racks(
             columns: &RACKS,
             search: (&["rack"], "Part of the name"),
             fixed: Vec::new(),
+            own: &[],
         };
         let rows = (0..summary.racks.len()).map(|at| Written::new(&places::rack(summary, at)));
         list.answer(&params, &choices, rows)
@@ -253,6 +228,7 @@ pub(super) async fn msbs(
             columns: &MSBS,
             search: (&["msb"], "Part of the name"),
             fixed: Vec::new(),
+            own: &[],
         };
         let rows = (0..summary.msbs.len()).map(|at| Written::new(&places::msb(summary, at)));
         list.answer(&params, &[datacenters(summary)], rows)
@@ -281,6 +257,7 @@ pub(super) async fn hardware_types(
             columns: &TYPES,
             search: (&["hardware_type"], "Part of the name"),
             fixed: Vec::new(),
+            own: &[],
         };
         let rows = (0..summary.types.len()).map(|at| Written::new(&counted_type(summary, at)));
         list.answer(&params, &[], rows)

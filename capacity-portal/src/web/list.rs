@@ -10,6 +10,7 @@ use axum::extract::{FromRequestParts, Query};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use report::number;
 use serde_json::{Value, json};
@@ -17,6 +18,9 @@ use std::fmt::Write as _;
 
 /// Rows on a page.
 const ROWS: usize = 100;
+
+/// Rows of a table that grows without end which a page filters and sorts: the newest ones.
+pub(super) const NEWEST: u32 = 10_000;
 
 /// Parameters of every list.
 const COMMON: [&str; 5] = ["q", "order_by", "columns", "page", "format"];
@@ -50,8 +54,18 @@ impl Params {
         self.0.iter().filter(move |(of, _)| of == name).map(|(_, value)| value.as_str())
     }
 
+    /// Refuses every other parameter.
+    pub(super) fn only(&self, known: &[&str]) -> Result<(), Problem> {
+        match self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+            Some((name, _)) => {
+                Err(Problem::bad_request("malformed", format!("unknown parameter {name:?}")))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Path of a page with these parameters, of which one is changed; an empty value removes it.
-    fn path(&self, path: &str, changed: &[(&str, &str)]) -> String {
+    pub(super) fn path(&self, path: &str, changed: &[(&str, &str)]) -> String {
         let kept = self.0.iter().filter(|(name, _)| !changed.iter().any(|(of, _)| of == name));
         let kept = kept.map(|(name, value)| (name.as_str(), value.as_str()));
         with_query(path, kept.chain(changed.iter().copied()))
@@ -98,6 +112,34 @@ pub(super) enum Shown {
     Use,
     /// A state, with its colour.
     State(fn(&str) -> Mood),
+    /// A word of a closed list, with spaces.
+    Word,
+    /// An instant.
+    When,
+    /// Anything else that is drawn from a row.
+    Drawn(fn(&dyn Cells) -> Markup),
+    /// The same, of text that may be long.
+    Long(fn(&dyn Cells) -> Markup),
+}
+
+/// The values of a row.
+pub(super) trait Cells {
+    /// The value of a member.
+    fn of(&self, member: &str) -> Cell<'_>;
+
+    /// The text of a member; empty if it has none.
+    fn text(&self, member: &str) -> String {
+        match self.of(member) {
+            Cell::Text(text) => text.into_owned(),
+            _ => String::new(),
+        }
+    }
+}
+
+impl<R: Row> Cells for R {
+    fn of(&self, member: &str) -> Cell<'_> {
+        self.cell(member)
+    }
 }
 
 /// A column of a list: a member of its rows.
@@ -107,11 +149,18 @@ pub(super) struct Column {
     pub(super) shown: Shown,
     /// Whether it is shown unless the reader chooses columns.
     pub(super) default: bool,
+    /// Whether its values have an order.
+    sorted: bool,
 }
 
 impl Column {
     pub(super) const fn new(member: &'static str, title: &'static str, shown: Shown) -> Column {
-        Column { member, title, shown, default: true }
+        Column { member, title, shown, default: true, sorted: true }
+    }
+
+    /// A column of lists or objects, which have no order.
+    pub(super) const fn unsorted(self) -> Column {
+        Column { sorted: false, ..self }
     }
 
     /// A column that is shown only if the reader chooses it.
@@ -123,8 +172,19 @@ impl Column {
         matches!(self.shown, Shown::Count | Shown::Number)
     }
 
-    fn markup(&self, cell: &Cell<'_>) -> Markup {
-        match (cell, self.shown) {
+    /// Class of its cells.
+    const fn class(&self) -> Option<&'static str> {
+        match self.shown {
+            Shown::Count | Shown::Number => Some("n"),
+            Shown::When => Some("when"),
+            Shown::Long(_) => Some("wide"),
+            _ => None,
+        }
+    }
+
+    fn markup<R: Row>(&self, row: &R) -> Markup {
+        match (&row.cell(self.member), self.shown) {
+            (_, Shown::Drawn(draw) | Shown::Long(draw)) => draw(row),
             (Cell::Null | Cell::Many(_), _) => html! { (number::NOTHING) },
             (Cell::Bool(of), _) => html! { @if *of { "yes" } @else { "no" } },
             (Cell::Number(of), _) => html! { (number::decimal(*of)) },
@@ -133,6 +193,11 @@ impl Column {
                 span { span class={ "sw " (use_class(of)) } {} (of.replace('_', " ")) }
             },
             (Cell::Text(of), Shown::State(mood)) => ui::state(mood(of), of),
+            (Cell::Text(of), Shown::Word) => html! { (of.replace('_', " ")) },
+            (Cell::Text(of), Shown::When) => match DateTime::parse_from_rfc3339(of) {
+                Ok(at) => ui::when(at.with_timezone(&Utc)),
+                Err(_) => html! { (of) },
+            },
             (Cell::Text(of), _) => html! { (of) },
         }
     }
@@ -151,10 +216,30 @@ fn use_class(word: &str) -> &'static str {
 
 /// A filter that a list offers.
 pub(super) struct Choice {
-    /// Member of the rows, and parameter of the page.
+    /// Parameter of the page, and member of the rows.
     pub(super) member: &'static str,
+    /// Members of which one has the value; empty: the one above.
+    pub(super) any_of: &'static [&'static str],
     pub(super) label: &'static str,
+    /// The values to choose from; empty: any text.
     pub(super) values: Vec<String>,
+}
+
+impl Choice {
+    /// One of these values.
+    pub(super) fn new<T: ToString>(
+        member: &'static str,
+        label: &'static str,
+        values: impl IntoIterator<Item = T>,
+    ) -> Choice {
+        let values = values.into_iter().map(|of| of.to_string()).collect();
+        Choice { member, any_of: &[], label, values }
+    }
+
+    /// Any text.
+    pub(super) const fn text(member: &'static str, label: &'static str) -> Choice {
+        Choice { member, any_of: &[], label, values: Vec::new() }
+    }
 }
 
 /// A list of rows in memory.
@@ -171,6 +256,8 @@ pub(super) struct List {
     pub(super) search: (&'static [&'static str], &'static str),
     /// Members that always have these values.
     pub(super) fixed: Vec<(&'static str, String)>,
+    /// Parameters of the page that say which rows there are.
+    pub(super) own: &'static [&'static str],
 }
 
 /// What a list answers with.
@@ -196,7 +283,10 @@ impl List {
         for choice in choices {
             let value = params.get(choice.member);
             if !value.is_empty() {
-                terms.push(format!("{}={}", choice.member, quoted(value)));
+                let members =
+                    if choice.any_of.is_empty() { &[choice.member][..] } else { choice.any_of };
+                let each = members.iter().map(|member| format!("{member}={}", quoted(value)));
+                terms.push(each.collect::<Vec<_>>().join(" OR "));
             }
         }
         let wanted = params.get("q").trim();
@@ -207,18 +297,6 @@ impl List {
         (!terms.is_empty()).then(|| terms.join(" AND "))
     }
 
-    fn check(&self, params: &Params, choices: &[Choice]) -> Result<(), Problem> {
-        let known = |name: &str| {
-            COMMON.contains(&name) || choices.iter().any(|choice| choice.member == name)
-        };
-        match params.0.iter().find(|(name, _)| !known(name)) {
-            Some((name, _)) => {
-                Err(Problem::bad_request("malformed", format!("unknown parameter {name:?}")))
-            }
-            None => Ok(()),
-        }
-    }
-
     /// Answers a request for this list. The columns are those of the query, or the default ones.
     pub(super) fn answer<R: Row>(
         &self,
@@ -226,7 +304,10 @@ impl List {
         choices: &[Choice],
         rows: impl IntoIterator<Item = R>,
     ) -> Result<Answer, Problem> {
-        self.check(params, choices)?;
+        let members = choices.iter().map(|choice| choice.member);
+        let known: Vec<&str> =
+            COMMON.iter().copied().chain(self.own.iter().copied()).chain(members).collect();
+        params.only(&known)?;
         let filter = self.filter(params, choices);
         let order_by = Some(params.get("order_by")).filter(|order| !order.is_empty());
         let page = params.get("page").parse::<usize>().unwrap_or(1).max(1);
@@ -288,6 +369,16 @@ impl List {
         }))
     }
 
+    /// What is said below the newest rows of a table that has more, with a link to older ones. `cursor`: the parameter
+    /// and its value for them.
+    pub(super) fn older(&self, params: &Params, read: usize, cursor: (&str, &str)) -> Markup {
+        let path = params.path(&self.path, &[cursor, ("page", "")]);
+        html! {
+            p.note { "Listed are the newest " (number::counted(read, self.noun)) ". "
+                a href=(path) rel="next" { "Older ones" } }
+        }
+    }
+
     fn toolbar(&self, params: &Params, choices: &[Choice]) -> Markup {
         let own: Vec<&str> =
             ["q", "page", "format"].into_iter().chain(choices.iter().map(|of| of.member)).collect();
@@ -299,7 +390,9 @@ impl List {
                 @for choice in choices {
                     @let chosen = params.get(choice.member);
                     div.field { label for=(choice.member) { (choice.label) }
-                        select id=(choice.member) name=(choice.member) {
+                        @if choice.values.is_empty() {
+                            input id=(choice.member) type="search" name=(choice.member) value=(chosen) autocomplete="off";
+                        } @else { select id=(choice.member) name=(choice.member) {
                             option value="" { "Any" }
                             // An unknown value of the query stays chosen, so that the page shows its own filter.
                             @if !chosen.is_empty() && !choice.values.iter().any(|of| of == chosen) {
@@ -308,7 +401,7 @@ impl List {
                             @for of in &choice.values {
                                 option value=(of) selected[of == chosen] { (of.replace('_', " ")) }
                             }
-                        } }
+                        } } }
                 }
                 button type="submit" { "Show" }
             }
@@ -353,7 +446,7 @@ impl List {
         let path = params.path(&self.path, &[("order_by", next), ("page", "")]);
         html! {
             th scope="col" role="columnheader" class=[column.is_number().then_some("n")] aria-sort=[sorted] {
-                a.sort href=(path) { (column.title) } }
+                @if column.sorted { a.sort href=(path) { (column.title) } } @else { (column.title) } }
         }
     }
 
@@ -372,9 +465,9 @@ impl List {
                 thead role="rowgroup" { tr role="row" { @for column in columns { (self.head(params, column)) } } }
                 tbody role="rowgroup" { @for row in rows { tr role="row" {
                     @for (position, column) in columns.iter().enumerate() {
-                        @let cell = column.markup(&row.cell(column.member));
-                        @if position == 0 { th scope="row" role="rowheader" { (cell) } }
-                        @else { td role="cell" class=[column.is_number().then_some("n")] data-label=(column.title) { (cell) } }
+                        @let cell = column.markup(row);
+                        @if position == 0 { th scope="row" role="rowheader" class=[column.is_number().then_some("n")] { (cell) } }
+                        @else { td role="cell" class=[column.class()] data-label=(column.title) { (cell) } }
                     }
                 } } }
                 @if totals { tfoot role="rowgroup" { tr role="row" {
@@ -435,6 +528,15 @@ impl List {
         let name = format!("attachment; filename=\"{}.csv\"", self.kind.rows);
         ([(CONTENT_TYPE, "text/csv; charset=utf-8".to_owned()), (CONTENT_DISPOSITION, name)], text)
             .into_response()
+    }
+}
+
+/// Links between lists that belong together, given by path and title.
+pub(super) fn switch(lists: &[(&str, &str)], path: &str) -> Markup {
+    html! {
+        nav aria-label="Lists" { ul.switch {
+            @for (to, title) in lists { li { a href=(to) aria-current=[(*to == path).then_some("page")] { (title) } } }
+        } }
     }
 }
 

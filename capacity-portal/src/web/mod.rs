@@ -18,7 +18,7 @@
 //! | `history`, `chart` | the region over time; charts with their tables |
 //! | `moves` | moves of servers, and the switch that stops them |
 //! | `requests` | requests with their outcome |
-//! | `failures`, `give_way` | unavailability, outages, replacements, loans; preemption when several MSBs are lost |
+//! | `failures`, `give_way` | outages, events, replacements and loans as lists; preemption when several MSBs are lost |
 //! | `maintenance`, `maintenance_form` | the calendar; the form that schedules a window |
 //! | `drills` | simulated loss of an MSB |
 //! | `emergencies` | capacity granted at once |
@@ -71,6 +71,8 @@ mod tokens;
 mod trail;
 mod ui;
 
+pub(crate) use errors::no_such_path;
+
 use crate::http::Site;
 use axum::Router;
 use axum::middleware::from_fn;
@@ -115,6 +117,9 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/moves/stop", post(moves::stop))
         .route("/moves/resume", post(moves::resume))
         .route("/failures", get(failures::show))
+        .route("/failures/events", get(failures::events))
+        .route("/failures/replacements", get(failures::replacements))
+        .route("/failures/loans", get(failures::loans))
         .route("/failures/give-way", post(give_way::give_way))
         .route("/maintenance", get(maintenance::show))
         .route("/maintenance/plan", get(maintenance_form::show).post(maintenance_form::plan))

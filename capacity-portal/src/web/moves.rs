@@ -2,100 +2,169 @@
 
 use super::layout::{NavItem, Page, Reader, RegionReader};
 use super::link;
-use super::list::{Params, with_query};
+use super::list::{Answer, Cells, Choice, Column, List, NEWEST, Params, Shown};
 use super::live::{AsOf, topics};
-use super::ui::{self, Mood};
+use super::ui::Mood;
 use crate::http::auth::Role;
-use crate::http::page::PageCursor;
+use crate::http::list::{ListKind, PAGE, Written};
 use crate::http::query;
 use crate::http::{Problem, Site, in_time};
-use axum::extract::{Form, Query, State};
+use axum::extract::{Form, State};
 use axum::http::StatusCode;
-use axum::response::{Html, Redirect};
-use broker::{MoveRow, MoveState, MoverStatus, MovesAsked, State as _};
+use axum::response::{IntoResponse, Redirect, Response};
+use broker::{MoveId, MoveRow, MoveState, MoverStatus, MovesAsked, State as _};
 use chrono::{DateTime, Utc};
 use control::Topic;
-use fleet::ReservationName;
 use maud::{Markup, html};
 use report::number;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-/// Moves on a page.
-const ROWS: u32 = 100;
+static COLUMNS: [Column; 12] = [
+    Column::new("server", "Server", Shown::Link(link::server)),
+    Column::new("from", "From", Shown::Drawn(from)),
+    Column::new("to", "To", Shown::Drawn(to)),
+    Column::new("state", "State", Shown::State(mood)),
+    Column::new("reason", "Why it ended", Shown::Long(reason)),
+    Column::new("state_at", "State since", Shown::When),
+    Column::new("opened_at", "Opened", Shown::When),
+    Column::new("origin", "Origin", Shown::Word),
+    Column::new("version", "Version", Shown::Number).extra(),
+    Column::new("in_use", "In use", Shown::Text),
+    Column::new("progress", "Progress", Shown::Word).extra(),
+    Column::new("move", "Id", Shown::Text).extra(),
+];
 
-/// Filter and page.
-#[derive(Debug, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct MovesQuery {
-    reservation: String,
+/// A move, as the page lists it.
+#[derive(Serialize, ToSchema)]
+struct ListedMove {
     server: String,
-    state: String,
-    #[serde(skip_serializing)]
-    after: String,
+    from: Option<String>,
+    to: Option<String>,
+    state: &'static str,
+    /// Why it ended without being bound.
+    reason: Option<&'static str>,
+    /// What the host said.
+    detail: Option<String>,
+    state_at: DateTime<Utc>,
+    opened_at: DateTime<Utc>,
+    origin: &'static str,
+    version: i64,
+    in_use: bool,
+    /// A word of [`PROGRESS`].
+    progress: &'static str,
+    #[serde(rename = "move")]
+    id: String,
 }
 
-fn given(text: &str) -> Option<String> {
-    let text = text.trim();
-    (!text.is_empty()).then(|| text.to_owned())
+const PROGRESS: [&str; 2] = ["under_way", "ended"];
+
+impl ListedMove {
+    fn new(of: MoveRow) -> ListedMove {
+        ListedMove {
+            server: of.server.to_string(),
+            from: of.source.map(|name| name.to_string()),
+            to: of.target.map(|name| name.to_string()),
+            state: of.state.as_str(),
+            reason: of.reason.map(|reason| reason.as_str()),
+            detail: of.detail,
+            state_at: of.state_at,
+            opened_at: of.opened_at,
+            origin: of.origin.as_str(),
+            version: of.version.0,
+            in_use: of.in_use,
+            progress: PROGRESS[usize::from(of.state.is_terminal())],
+            id: of.id.to_string(),
+        }
+    }
 }
 
-/// Handler of `GET /moves`.
+fn holder(name: &str) -> Markup {
+    html! { @if name.is_empty() { "free" } @else { a href=(link::reservation(name)) { (name) } } }
+}
+
+fn from(row: &dyn Cells) -> Markup {
+    holder(&row.text("from"))
+}
+
+fn to(row: &dyn Cells) -> Markup {
+    match row.of("from") == row.of("to") {
+        true => html! { span.dim { "stays, reconfigured" } },
+        false => holder(&row.text("to")),
+    }
+}
+
+fn reason(row: &dyn Cells) -> Markup {
+    let (reason, detail) = (row.text("reason"), row.text("detail"));
+    html! {
+        @if reason.is_empty() && detail.is_empty() { (number::NOTHING) }
+        (reason.replace('_', " ")) @if !detail.is_empty() { " " span.dim { (detail) } }
+    }
+}
+
+/// Handler of `GET /moves`. `before` is the id of a move: only older ones are listed.
 pub(super) async fn show(
     State(site): State<Site>,
     RegionReader(reader): RegionReader,
-    _: Params,
-    Query(wanted): Query<MovesQuery>,
-) -> Result<Html<String>, Problem> {
-    let cursor = PageCursor::new(&("moves page", &wanted));
-    let state = given(&wanted.state);
-    // Open moves are those of every state that is not an end.
-    let open = (state.as_deref() == Some("open")).then_some(true);
-    let one_state = state.as_deref().filter(|state| *state != "open");
+    params: Params,
+) -> Result<Response, Problem> {
+    const KIND: ListKind =
+        ListKind { rows: "moves", key: &["move"], order: "opened_at desc", page: PAGE };
+    let given = |name: &'static str| Some(params.get(name)).filter(|text| !text.is_empty());
+    let unknown = |detail| Problem::bad_request("malformed", detail);
     let asked = MovesAsked {
-        reservation: given(&wanted.reservation),
-        server: given(&wanted.server),
-        state: query::state_of::<MoveState>(one_state)?,
-        open,
-        before: cursor.id(given(&wanted.after).as_deref())?,
+        reservation: given("reservation").map(str::to_owned),
+        server: given("server").map(str::to_owned),
+        state: query::state_of::<MoveState>(given("state"))?,
+        open: given("progress").map(|of| of == PROGRESS[0]),
+        before: given("before").map(|id| query::id::<MoveId>(id, unknown)).transpose()?,
     };
     let as_of = AsOf::begin(&site).await?;
-    let rows = in_time(site.broker.moves_page(&asked, ROWS + 1)).await?;
-    let (rows, next) = cursor.page(rows, ROWS, |of| of.id.to_string());
-    let mover = in_time(site.broker.mover_status()).await?;
-    let filters = [
-        ("reservation", wanted.reservation.as_str()),
-        ("server", &wanted.server),
-        ("state", &wanted.state),
+    let found = in_time(site.broker.moves_page(&asked, NEWEST)).await?;
+    let read = found.len();
+    let older = found.last().filter(|_| read == NEWEST as usize).map(|of| of.id.to_string());
+    let list = List {
+        kind: KIND,
+        noun: "move",
+        path: "/moves".to_owned(),
+        api: None,
+        columns: &COLUMNS,
+        search: (&["server", "from", "to"], "Part of a name"),
+        fixed: Vec::new(),
+        own: &["before"],
+    };
+    let choices = [
+        Choice { any_of: &["from", "to"], ..Choice::text("reservation", "From or to reservation") },
+        Choice::text("server", "Server"),
+        Choice::new("progress", "Progress", PROGRESS),
+        Choice::new("state", "State", MoveState::ALL.iter().map(|of| of.as_str())),
     ];
-    let to = |after: &str| with_query("/moves", filters.into_iter().chain([("after", after)]));
+    let rows = found.into_iter().map(|of| Written::new(&ListedMove::new(of)));
+    let part = match list.answer(&params, &choices, rows)? {
+        Answer::File(file) => return Ok(file),
+        Answer::Part(part) => part,
+    };
+    let mover = in_time(site.broker.mover_status()).await?;
     let body = html! {
         h1 { "Moves" }
-        p.facts { span { "A move changes the owner of a server, step by step. Newest first." } (as_of.show()) }
+        p.facts { span { "A move changes the owner of a server, step by step." } (as_of.show()) }
         div #mover data-live=(topics(&[Topic::Moves])) { (switch(&mover, &reader)) }
-        form.toolbar role="search" method="get" action="/moves" {
-            div.field { label for="reservation" { "From or to reservation" }
-                input #reservation type="search" name="reservation" value=(wanted.reservation) autocomplete="off"; }
-            div.field { label for="server" { "Server" }
-                input #server type="search" name="server" value=(wanted.server) autocomplete="off"; }
-            div.field { label for="state" { "State" }
-                select #state name="state" {
-                    option value="" { "Any" }
-                    option value="open" selected[wanted.state == "open"] { "open" }
-                    @for state in MoveState::ALL {
-                        option value=(state.as_str()) selected[wanted.state == state.as_str()] { (state.as_str().replace('_', " ")) }
-                    }
-                } }
-            button type="submit" { "Show" }
-        }
         div #rows data-live=(topics(&[Topic::Moves])) {
-            @if rows.is_empty() { (ui::missing("No move matches.")) } @else { (table(&rows, as_of.now())) }
-            nav.pages aria-label="Pages" {
-                @if !wanted.after.is_empty() { a href=(to("")) rel="start" { "Newest" } }
-                @if let Some(next) = &next { a href=(to(next)) rel="next" { "Older" } }
-            }
+            (part)
+            @if let Some(older) = &older { (list.older(&params, read, ("before", older))) }
         }
     };
-    Ok(Page { nav: NavItem::Moves, title: "Moves", charts: false, body }.show(&reader))
+    Ok(Page { nav: NavItem::Moves, title: "Moves", charts: false, body }
+        .show(&reader)
+        .into_response())
+}
+
+fn mood(state: &str) -> Mood {
+    match state {
+        "bound" => Mood::Good,
+        "failed" => Mood::Bad,
+        _ => Mood::Plain,
+    }
 }
 
 /// Whether moves may begin, and the form that changes it.
@@ -122,48 +191,6 @@ fn switch(mover: &MoverStatus, reader: &Reader) -> Markup {
                     } } }
             }
         }
-    }
-}
-
-fn holder(name: Option<&ReservationName>) -> Markup {
-    match name {
-        Some(name) => html! { a href=(link::reservation(name)) { (name) } },
-        None => html! { "free" },
-    }
-}
-
-fn mood(state: MoveState) -> Mood {
-    match state {
-        MoveState::Bound => Mood::Good,
-        MoveState::Failed => Mood::Bad,
-        _ => Mood::Plain,
-    }
-}
-
-fn table(rows: &[MoveRow], now: DateTime<Utc>) -> Markup {
-    html! {
-        div.scroll { table.cards role="table" {
-            caption.quiet { "Moves, newest first" }
-            thead role="rowgroup" { tr role="row" {
-                @for title in ["Server", "From", "To", "State", "Since", "Opened", "Origin", "In use"] {
-                    th scope="col" role="columnheader" { (title) }
-                }
-            } }
-            tbody role="rowgroup" { @for of in rows { tr role="row" {
-                th scope="row" role="rowheader" { a href=(link::server(&of.server)) { (of.server) } }
-                td role="cell" data-label="From" { (holder(of.source.as_ref())) }
-                td role="cell" data-label="To" {
-                    @if of.source == of.target { span.dim { "stays, reconfigured" } } @else { (holder(of.target.as_ref())) } }
-                td role="cell" data-label="State" { (ui::state(mood(of.state), of.state.as_str()))
-                    @if let Some(reason) = of.reason { " " span.dim { (reason.as_str().replace('_', " ")) } }
-                    @if let Some(detail) = &of.detail { " " span.dim { (detail) } } }
-                td.when role="cell" data-label="Since" { (ui::ago(of.state_at, now)) }
-                td.when role="cell" data-label="Opened" { (ui::when(of.opened_at)) }
-                td role="cell" data-label="Origin" { (of.origin.as_str().replace('_', " ")) " " span.dim { "version " (ui::count(of.version.0)) } }
-                td role="cell" data-label="In use" { @if of.in_use { "yes" } @else { "no" } }
-            } } }
-        } }
-        p.note { (number::counted(rows.len(), "move")) " on this page" }
     }
 }
 

@@ -3,104 +3,161 @@
 use super::approval::{self, RejectForm};
 use super::layout::{NavItem, Page, Reader};
 use super::link;
-use super::list::{Params, with_query};
+use super::list::{Answer, Cells, Choice, Column, List, Params, Shown};
 use super::request_fields;
 use super::ui::{self, Mood};
 use crate::api::ops::requests::{approve_for, reject_for};
 use crate::api::v1::not_reserved_until;
 use crate::http::auth::Role;
-use crate::http::page::PageCursor;
+use crate::http::list::{ListKind, PAGE, Written};
 use crate::http::query;
 use crate::http::{Problem, Site, in_time};
 use api_types::requests::RequestRefusal;
-use axum::extract::{Form, Path, Query, State};
+use axum::extract::{Form, Path, State};
 use axum::http::StatusCode;
-use axum::response::{Html, Redirect};
-use broker::{Request, RequestFilter, RequestId, RequestState, State as _};
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use broker::{REQUESTS_PAGE_MAX, Request, RequestFilter, RequestId, RequestState, State as _};
 use chrono::{DateTime, Utc};
+use fleet::Rru;
 use fleet::quote::Alternative;
 use maud::{Markup, html};
 use report::number;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use utoipa::ToSchema;
 
-/// Requests on a page.
-const ROWS: u32 = 50;
+/// Requests awaiting approval that are shown above the list.
+const WAITING: u32 = 50;
 
-/// Filter and page.
-#[derive(Debug, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RequestsQuery {
+static COLUMNS: [Column; 10] = [
+    Column::new("created_at", "Requested at", Shown::Drawn(opened)),
+    Column::new("reservation", "Reservation", Shown::Link(link::reservation)),
+    Column::new("owner", "Owner", Shown::Text),
+    Column::new("kind", "Change", Shown::Word),
+    Column::new("requested_rru", "Requested, RRU", Shown::Number),
+    Column::new("granted_rru", "Granted, RRU", Shown::Number),
+    Column::new("state", "State", Shown::State(state_mood)),
+    Column::new("reason", "Reason", Shown::Long(reason_of)),
+    Column::new("created_by", "By", Shown::Text),
+    Column::new("request", "Id", Shown::Text).extra(),
+];
+
+/// Why a request is expired.
+const NOT_IN_FORCE: &str = "no longer in force: a later request replaced it, or its time is over";
+
+/// A request, as the page lists it.
+#[derive(Serialize, ToSchema)]
+struct ListedRequest {
+    created_at: DateTime<Utc>,
     reservation: String,
     owner: String,
-    state: String,
-    #[serde(skip_serializing)]
-    after: String,
+    kind: &'static str,
+    requested_rru: Option<f64>,
+    granted_rru: Option<f64>,
+    state: &'static str,
+    reason: Option<String>,
+    created_by: String,
+    request: String,
 }
 
-fn given(text: &str) -> Option<String> {
-    let text = text.trim();
-    (!text.is_empty()).then(|| text.to_owned())
+impl ListedRequest {
+    fn new(of: &Request) -> ListedRequest {
+        ListedRequest {
+            created_at: of.created_at,
+            reservation: of.asking.reservation().to_string(),
+            owner: of.asking.owner.to_string(),
+            kind: of.asking.kind.as_str(),
+            requested_rru: of.asking.change.capacity_rru,
+            granted_rru: of.granted.map(Rru::to_f64),
+            state: of.state.as_str(),
+            reason: match of.state {
+                RequestState::Expired => Some(NOT_IN_FORCE.to_owned()),
+                _ => refusal(of).map(|refusal| reason(&refusal).to_owned()),
+            },
+            created_by: of.created_by.clone(),
+            request: of.id.to_string(),
+        }
+    }
 }
 
-/// Handler of `GET /requests`. Readers who are limited to an owner see the requests of that owner.
+fn opened(row: &dyn Cells) -> Markup {
+    html! { a href=(link::request(&row.text("request"))) {
+    @match row.text("created_at").parse() { Ok(at) => (ui::when(at)), Err(_) => (number::NOTHING) } } }
+}
+
+fn reason_of(row: &dyn Cells) -> Markup {
+    let reason = row.text("reason");
+    html! { @if reason.is_empty() { (number::NOTHING) } @else { (reason) } }
+}
+
+fn state_mood(state: &str) -> Mood {
+    RequestState::ALL.iter().find(|of| of.as_str() == state).map_or(Mood::Plain, |of| mood(*of))
+}
+
+/// Handler of `GET /requests`. Readers who are limited to an owner see the requests of that owner. `before` is the id of a
+/// request: only older ones are listed.
 pub(super) async fn list(
     State(site): State<Site>,
     reader: Reader,
-    _: Params,
-    Query(wanted): Query<RequestsQuery>,
-) -> Result<Html<String>, Problem> {
-    let owner = reader.scope().map(str::to_owned).or_else(|| given(&wanted.owner));
-    let cursor = PageCursor::new(&("requests page", &wanted, &owner));
-    let before = cursor.id(given(&wanted.after).as_deref())?;
-    let state = query::state_of::<RequestState>(given(&wanted.state).as_deref())?;
-    let filter = RequestFilter { owner, reservation: given(&wanted.reservation), state };
-    let found = in_time(site.broker.requests(&filter, before, ROWS + 1)).await?;
-    let (found, next) = cursor.page(found, ROWS, |last| last.id.to_string());
+    params: Params,
+) -> Result<Response, Problem> {
+    const KIND: ListKind =
+        ListKind { rows: "requests", key: &["request"], order: "created_at desc", page: PAGE };
+    let given = |name: &'static str| Some(params.get(name)).filter(|text| !text.is_empty());
+    let malformed = |detail| Problem::bad_request("malformed", detail);
+    let before = given("before").map(|id| query::id::<RequestId>(id, malformed)).transpose()?;
+    let state = query::state_of::<RequestState>(given("state"))?;
+    let owner = reader.scope().or_else(|| given("owner")).map(str::to_owned);
+    let reservation = given("reservation").map(str::to_owned);
+    let filter = RequestFilter { owner, reservation, state };
+    let found = in_time(site.broker.requests(&filter, before, REQUESTS_PAGE_MAX)).await?;
+    let read = found.len();
+    let older = found.last().filter(|_| read == REQUESTS_PAGE_MAX as usize);
+    let older = older.map(|of| of.id.to_string());
+    let list = List {
+        kind: KIND,
+        noun: "request",
+        path: "/requests".to_owned(),
+        api: None,
+        columns: &COLUMNS,
+        search: (&["reservation", "reason", "created_by"], "Part of a name or reason"),
+        fixed: Vec::new(),
+        own: &["before"],
+    };
+    let mut choices = vec![
+        Choice::text("reservation", "Reservation"),
+        Choice::new("state", "State", RequestState::ALL.iter().map(|of| of.as_str())),
+    ];
+    if !reader.is_scoped() {
+        choices.push(Choice::text("owner", "Owner"));
+    }
+    let rows = found.iter().map(|of| Written::new(&ListedRequest::new(of)));
+    let part = match list.answer(&params, &choices, rows)? {
+        Answer::File(file) => return Ok(file),
+        Answer::Part(part) => part,
+    };
     let awaiting = RequestState::AwaitingApproval;
     let waiting = match before {
         None if state.is_none_or(|state| state == awaiting) => {
             let filter = RequestFilter { state: Some(awaiting), ..filter };
-            in_time(site.broker.requests(&filter, None, ROWS)).await?
+            in_time(site.broker.requests(&filter, None, WAITING)).await?
         }
         _ => Vec::new(),
     };
-    let now = in_time(site.broker.clock()).await?;
-    let filters = [
-        ("reservation", wanted.reservation.as_str()),
-        ("owner", &wanted.owner),
-        ("state", &wanted.state),
-    ];
-    let to = |after: &str| with_query("/requests", filters.into_iter().chain([("after", after)]));
     let body = html! {
         div.head { div { h1 { "Requests" }
-            p.facts { span { "What was requested, what came of it, and why. Newest first." } } }
+            p.facts { span { "What was requested, what came of it, and why." } } }
             div.actions { a.button.main href="/request" { "Request capacity" } } }
-        form.toolbar role="search" method="get" action="/requests" {
-            div.field { label for="reservation" { "Reservation" }
-                input #reservation type="search" name="reservation" value=(wanted.reservation) autocomplete="off"; }
-            @if !reader.is_scoped() { div.field { label for="owner" { "Owner" }
-                input #owner type="search" name="owner" value=(wanted.owner) autocomplete="off"; } }
-            div.field { label for="state" { "State" }
-                select #state name="state" {
-                    option value="" { "Any" }
-                    @for state in RequestState::ALL {
-                        option value=(state.as_str()) selected[wanted.state == state.as_str()] { (state.as_str().replace('_', " ")) }
-                    }
-                } }
-            button type="submit" { "Show" }
-        }
         @for of in waiting.iter() {
             section { h2 { "Awaiting approval" }
                 p { a href=(link::request(&of.id.to_string())) { "Request for " (of.asking.reservation()) } " moves " (servers(of.awaits_in_use.unwrap_or_default())) " in use of other reservations." }
             }
         }
-        @if found.is_empty() { (ui::missing("No request matches.")) } @else { (table(&found, now)) }
-        nav.pages aria-label="Pages" {
-            @if !wanted.after.is_empty() { a href=(to("")) rel="start" { "Newest" } }
-            @if let Some(next) = &next { a href=(to(next)) rel="next" { "Older" } }
-        }
+        (part)
+        @if let Some(older) = &older { (list.older(&params, read, ("before", older))) }
     };
-    Ok(Page { nav: NavItem::Requests, title: "Requests", charts: false, body }.show(&reader))
+    Ok(Page { nav: NavItem::Requests, title: "Requests", charts: false, body }
+        .show(&reader)
+        .into_response())
 }
 
 fn servers(count: u64) -> String {
@@ -137,29 +194,6 @@ fn reason(of: &RequestRefusal) -> &str {
         RequestRefusal::Quota(of) => &of.detail,
         RequestRefusal::QuotaReduced(of) => &of.detail,
         RequestRefusal::Invalid(of) => &of.detail,
-    }
-}
-
-fn table(found: &[Request], now: DateTime<Utc>) -> Markup {
-    html! {
-        div.scroll { table.cards role="table" {
-            caption.quiet { "Requests, newest first" }
-            thead role="rowgroup" { tr role="row" {
-                @for title in ["Request", "Reservation", "Owner", "Requested", "State", "Reason", "By"] {
-                    th scope="col" role="columnheader" { (title) }
-                }
-            } }
-            tbody role="rowgroup" { @for of in found { tr role="row" {
-                th scope="row" role="rowheader" { a href=(link::request(&of.id.to_string())) { (ui::ago(of.created_at, now)) } }
-                td role="cell" data-label="Reservation" { a href=(link::reservation(of.asking.reservation())) { (of.asking.reservation()) } }
-                td role="cell" data-label="Owner" { (of.asking.owner) }
-                td role="cell" data-label="Requested" { (asked(of)) }
-                td role="cell" data-label="State" { (ui::state(mood(of.state), of.state.as_str())) }
-                td.wide role="cell" data-label="Reason" {
-                    @match refusal(of) { Some(refusal) => (reason(&refusal)), None => (number::NOTHING) } }
-                td role="cell" data-label="By" { (of.created_by) }
-            } } }
-        } }
     }
 }
 
@@ -204,6 +238,7 @@ pub(super) async fn show(
         @match &refusal {
             Some(refusal) => div.notice.bad { strong.verdict { "Refused" } p { (reason(refusal)) } },
             None if of.state == RequestState::Refused => div.notice.bad { strong.verdict { "Refused" } },
+            None if of.state == RequestState::Expired => div.notice { p { (NOT_IN_FORCE) "." } },
             None => {}
         }
         @if let Some(in_use) = of.awaits_in_use {

@@ -352,7 +352,7 @@ impl ReservationPage<'_> {
                             @let of = &region.msbs[msb.ix()];
                             tr {
                                 th scope="row" { (self.reader.msb(&of.id)) " " span.dim { (region.datacenters[of.datacenter.ix()].id) } }
-                                td.graph { (ui::bar(&[(if here == most { "top-bar" } else { "ok-bar" }, here.to_f64())], most.to_f64())) }
+                                td.graph { (ui::bar(&[(if here == most { "shared" } else { "in-use" }, here.to_f64())], most.to_f64())) }
                                 td.n { a href={ (link::servers(&row.reservation_id)) "?msb=" (link::segment(&of.id)) } { (number::rru(here)) } }
                                 @if let Some(row) = certified {
                                     (left(row.at_once_after_loss(msb), row.needed_at_once()))

@@ -117,16 +117,11 @@ pub(super) async fn show(
                 ReservationKind::Elastic,
             ]
             .map(|kind| kind.as_str());
-            let choice = |member, label, values: &[&str]| Choice {
-                member,
-                label,
-                values: values.iter().map(|&of| of.to_owned()).collect(),
-            };
             let choices = [
-                choice("kind", "Kind", &kinds),
-                choice("state", "State", &STATES),
-                choice("promise", "Promise", &PROMISES),
-                Choice { member: "owner", label: "Owner", values: owners.into_iter().collect() },
+                Choice::new("kind", "Kind", kinds),
+                Choice::new("state", "State", STATES),
+                Choice::new("promise", "Promise", PROMISES),
+                Choice::new("owner", "Owner", owners.iter().map(String::as_str)),
             ];
             let list = List {
                 kind: KIND,
@@ -136,6 +131,7 @@ pub(super) async fn show(
                 columns: &COLUMNS,
                 search: (&["reservation", "owner"], "Name or owner"),
                 fixed: Vec::new(),
+                own: &[],
             };
             let rows = rows.map(|row| Written::new(&ListedReservation::new(row, &summary)));
             list.answer(&params, &choices, rows)?

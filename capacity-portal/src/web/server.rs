@@ -348,7 +348,7 @@ fn entry_cells(of: &PastEntry) -> Markup {
     html! {
         th scope="row" { (of.action.replace('_', " ")) }
         td.wide { "by " (of.actor) ", "
-            a href={ "/trail?upto=" (of.seq) "#e" (of.seq) } { "audit entry " (ui::count(of.seq)) } }
+            a href={ "/trail?upto=" (of.seq) } { "audit entry " (ui::count(of.seq)) } }
     }
 }
 

@@ -1,60 +1,85 @@
-//! The servers of a reservation with their states, page by page.
+//! The servers of a reservation with their states.
 
 use super::layout::{NavItem, Page, Reader};
 use super::link;
+use super::list::{Answer, Choice, Column, List, Params, Shown};
 use super::ui::{self, Mood};
+use crate::http::list::{ListKind, PAGE, Written};
 use crate::http::{Problem, Site, in_time};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::Html;
-use broker::{ReservationError, ReservedFilter, ReservedPage, ReservedTotals, ServerState};
+use axum::response::{IntoResponse, Response};
+use broker::{
+    ReservationError, ReservedFilter, ReservedServer, ReservedTotals, SERVERS_PAGE_MAX, ServerState,
+};
 use maud::{Markup, html};
 use report::number;
-use serde::Deserialize;
+use serde::Serialize;
+use utoipa::ToSchema;
 
-/// Servers on a page.
-const ROWS: u32 = 100;
+static COLUMNS: [Column; 9] = [
+    Column::new("server", "Server", Shown::Link(link::server)),
+    Column::new("state", "State", Shown::State(mood)),
+    Column::new("in_use", "In use", Shown::Text),
+    Column::new("hardware_type", "Type", Shown::Text),
+    Column::new("rru", "RRU", Shown::Count),
+    Column::new("msb", "MSB", Shown::Text),
+    Column::new("datacenter", "Datacenter", Shown::Text),
+    Column::new("rack", "Rack", Shown::Text),
+    Column::new("loaned_to", "Lent to", Shown::Text),
+];
 
-/// Filter and page.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct ServersQuery {
-    /// Name of an MSB; empty for any.
+const STATES: [ServerState; 7] = [
+    ServerState::Available,
+    ServerState::Arriving,
+    ServerState::Leaving,
+    ServerState::Unavailable,
+    ServerState::InMaintenance,
+    ServerState::OnLoan,
+    ServerState::Borrowed,
+];
+
+/// A server, as the page lists it.
+#[derive(Serialize, ToSchema)]
+struct ListedServer {
+    server: String,
+    state: &'static str,
+    in_use: bool,
+    hardware_type: String,
+    rru: f64,
     msb: String,
-    /// Name of a hardware type; empty for any.
-    hardware: String,
-    /// The last name of the page before; empty for the first page.
-    after: String,
+    datacenter: String,
+    rack: String,
+    loaned_to: Option<String>,
 }
 
-impl ServersQuery {
-    fn filter(&self) -> ReservedFilter {
-        let non_empty = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        ReservedFilter { msb: non_empty(&self.msb), hardware_type: non_empty(&self.hardware) }
-    }
-
-    /// Path of the page after this name, with the same filter.
-    fn path(&self, reservation: &str, after: &str) -> String {
-        let mut path = link::servers(reservation);
-        let query = [("msb", self.msb.as_str()), ("hardware", &self.hardware), ("after", after)];
-        let query = query.into_iter().filter(|(_, value)| !value.is_empty());
-        for (position, (name, value)) in query.enumerate() {
-            let mark = if position == 0 { '?' } else { '&' };
-            path.push_str(&format!("{mark}{name}={}", link::segment(value)));
+impl ListedServer {
+    fn new(of: ReservedServer) -> ListedServer {
+        ListedServer {
+            server: of.server.to_string(),
+            state: word(of.state),
+            in_use: of.in_use,
+            hardware_type: of.hardware_type.to_string(),
+            rru: of.rru.to_f64(),
+            msb: of.msb.to_string(),
+            datacenter: of.datacenter.to_string(),
+            rack: of.rack.to_string(),
+            loaned_to: of.loaned_to.map(|name| name.to_string()),
         }
-        path
     }
 }
 
-/// Handler of `GET /reservations/{name}/servers`.
+/// Handler of `GET /reservations/{name}/servers`. `after` is the name of a server: only those after it are listed.
 pub(super) async fn show(
     State(site): State<Site>,
     reader: Reader,
     Path(name): Path<String>,
-    Query(query): Query<ServersQuery>,
-) -> Result<Html<String>, Problem> {
+    params: Params,
+) -> Result<Response, Problem> {
+    const KIND: ListKind =
+        ListKind { rows: "servers", key: &["server"], order: "server", page: PAGE };
     let unknown = || Problem::from(ReservationError::Unknown { name: name.clone() });
-    if [&name, &query.msb, &query.hardware, &query.after].iter().any(|text| text.contains('\0')) {
+    if name.contains('\0') {
         let detail = "names contain no zero character";
         return Err(Problem::new(StatusCode::NOT_FOUND, "unknown_reservation", detail));
     }
@@ -62,33 +87,54 @@ pub(super) async fn show(
     if !reader.sees(&owner) {
         return Err(unknown());
     }
-    let filter = query.filter();
-    let page = site.allocators.servers_matching(&name, &filter, &query.after, ROWS);
+    let given = |name: &str| Some(params.get(name).to_owned()).filter(|text| !text.is_empty());
+    let filter = ReservedFilter { msb: given("msb"), hardware_type: given("hardware") };
+    let after = params.get("after");
+    let page = site.allocators.servers_matching(&name, &filter, after, SERVERS_PAGE_MAX);
     let page = in_time(page).await?;
     let summary = site.region_summaries.current(&site.region).await?;
     let region = summary.as_deref().map(|summary| summary.region());
-    let msbs: Vec<&str> = region.into_iter().flat_map(|of| &of.msbs).map(|msb| &*msb.id).collect();
-    let types: Vec<&str> =
-        region.into_iter().flat_map(|of| &of.hardware_types).map(|name| &**name).collect();
+    let choices = [
+        Choice::new("state", "State", STATES.map(word)),
+        Choice::new("msb", "MSB", region.into_iter().flat_map(|of| &of.msbs).map(|of| &of.id)),
+        Choice {
+            any_of: &["hardware_type"],
+            ..Choice::new(
+                "hardware",
+                "Hardware type",
+                region.into_iter().flat_map(|of| &of.hardware_types),
+            )
+        },
+    ];
+    let list = List {
+        kind: KIND,
+        noun: "server",
+        path: link::servers(&name),
+        api: None,
+        columns: &COLUMNS,
+        search: (&["server", "rack"], "Server or rack"),
+        fixed: Vec::new(),
+        own: &["after"],
+    };
+    let rows = page.servers.into_iter().map(|of| Written::new(&ListedServer::new(of)));
+    let part = match list.answer(&params, &choices, rows)? {
+        Answer::File(file) => return Ok(file),
+        Answer::Part(part) => part,
+    };
     let title = format!("Servers of {name}");
     let body = html! {
         (ui::crumbs(&[("/reservations", "Reservations"), (&link::reservation(&name), &name)]))
         h1 { (title) }
         @if let Some(totals) = &page.totals { (facts(totals)) }
-        form.toolbar method="get" action=(link::servers(&name)) {
-            (choice("msb", "MSB", &msbs, &query.msb))
-            (choice("hardware", "Hardware type", &types, &query.hardware))
-            button type="submit" { "Show" }
-        }
-        @if page.servers.is_empty() {
-            (ui::missing(if query.after.is_empty() { "The reservation has no such server." } else { "There are no more servers." }))
-        } @else { (table(&page, &query)) }
-        nav.pages aria-label="Pages" {
-            @if !query.after.is_empty() { a href=(query.path(&name, "")) rel="start" { "First page" } }
-            @if let Some(next) = &page.next { a href=(query.path(&name, next)) rel="next" { "Next" } }
-        }
+        (part)
+        @if let Some(next) = &page.next { p.note {
+            "Listed are " (number::count(SERVERS_PAGE_MAX as usize)) " servers by name. "
+            a href=(params.path(&link::servers(&name), &[("after", next), ("page", "")])) { "Those after them" }
+        } }
     };
-    Ok(Page { nav: NavItem::Reservations, title: &title, charts: false, body }.show(&reader))
+    Ok(Page { nav: NavItem::Reservations, title: &title, charts: false, body }
+        .show(&reader)
+        .into_response())
 }
 
 fn facts(totals: &ReservedTotals) -> Markup {
@@ -101,68 +147,23 @@ fn facts(totals: &ReservedTotals) -> Markup {
     }
 }
 
-fn choice(name: &str, label: &str, all: &[&str], chosen: &str) -> Markup {
-    html! {
-        div.field { label for=(name) { (label) }
-            select id=(name) name=(name) {
-                option value="" { "Any" }
-                // An unknown value of the query stays chosen, so that the page shows its own filter.
-                @if !chosen.is_empty() && !all.contains(&chosen) { option value=(chosen) selected { (chosen) } }
-                @for of in all { option value=(of) selected[*of == chosen] { (of) } }
-            } }
+const fn word(of: ServerState) -> &'static str {
+    match of {
+        ServerState::Unavailable => "unavailable",
+        ServerState::Leaving => "leaving",
+        ServerState::InMaintenance => "in_maintenance",
+        ServerState::OnLoan => "on_loan",
+        ServerState::Borrowed => "borrowed",
+        ServerState::Arriving => "arriving",
+        ServerState::Available => "available",
     }
 }
 
-/// Label of the state of a server.
-pub(super) fn state(of: ServerState) -> Markup {
-    let (mood, word) = match of {
-        ServerState::Unavailable => (Mood::Bad, "unavailable"),
-        ServerState::Leaving => (Mood::Warn, "leaving"),
-        ServerState::InMaintenance => (Mood::Warn, "in maintenance"),
-        ServerState::OnLoan => (Mood::Plain, "on loan"),
-        ServerState::Borrowed => (Mood::Plain, "borrowed"),
-        ServerState::Arriving => (Mood::Plain, "arriving"),
-        ServerState::Available => (Mood::Good, "available"),
-    };
-    ui::state(mood, word)
-}
-
-fn table(page: &ReservedPage, query: &ServersQuery) -> Markup {
-    let filtered = query.filter() != ReservedFilter::default();
-    html! {
-        div.scroll { table {
-            caption { (number::counted(page.servers.len(), "server")) ", by name"
-                @if filtered { ", filtered" }
-                @if !query.after.is_empty() { ", after " (query.after) } }
-            thead { tr { th scope="col" { "Server" } th scope="col" { "State" } th scope="col" { "In use" }
-                th scope="col" { "Type" } th.n scope="col" { "RRU" } th scope="col" { "MSB" }
-                th.spare scope="col" { "Rack" } th.spare scope="col" { "Lent to" } } }
-            tbody { @for of in &page.servers { tr {
-                th scope="row" { a href=(link::server(&of.server)) { (of.server) } }
-                td { (state(of.state)) }
-                td { @if of.in_use { "yes" } @else { "no" } }
-                td { (of.hardware_type) }
-                td.n { (number::rru(of.rru)) }
-                td { (of.msb) " " span.dim.spare { (of.datacenter) } }
-                td.spare { (of.rack) }
-                td.spare { @match &of.loaned_to { Some(name) => (name), None => (number::NOTHING) } }
-            } } }
-        } }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::ServersQuery;
-
-    #[test]
-    fn path_of_a_page_keeps_the_filter() {
-        let query = ServersQuery { msb: "m 1".to_owned(), ..ServersQuery::default() };
-        assert_eq!(
-            query.path("b/ü", "s&1"),
-            "/reservations/b%2F%C3%BC/servers?msb=m%201&after=s%261"
-        );
-        assert_eq!(ServersQuery::default().path("web", ""), "/reservations/web/servers");
-        assert_eq!(ServersQuery::default().path("web", "s1"), "/reservations/web/servers?after=s1");
+fn mood(state: &str) -> Mood {
+    match state {
+        "unavailable" => Mood::Bad,
+        "leaving" | "in_maintenance" => Mood::Warn,
+        "available" => Mood::Good,
+        _ => Mood::Plain,
     }
 }

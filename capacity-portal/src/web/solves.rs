@@ -3,22 +3,73 @@
 use super::approval::{self, RejectForm};
 use super::chart::{Across, Chart, Scale, Series, Unit};
 use super::layout::{NavItem, Page, RegionReader};
+use super::list::{Answer, Cells, Choice, Column, List, NEWEST, Params, Shown};
 use super::live::{AsOf, topics};
 use super::ui::{self, Mood};
 use crate::api::ops::solves::reject_for;
 use crate::http::auth::Role;
+use crate::http::list::{ListKind, PAGE, Written};
+use crate::http::query;
 use crate::http::{Problem, Site, in_time};
 use axum::extract::{Form, Path, State};
 use axum::http::StatusCode;
-use axum::response::{Html, Redirect};
-use broker::{Cause, SolveFigures, SolveId, SolveRow, SolveState, State as _};
+use axum::response::{IntoResponse, Redirect, Response};
+use broker::{Cause, SolveFigures, SolveId, SolveRow, SolveState, SolvesAsked, State as _};
 use chrono::{DateTime, Utc};
 use control::Topic;
 use maud::{Markup, html};
 use report::number;
+use serde::Serialize;
+use utoipa::ToSchema;
 
-/// Solves listed.
-const SOLVES: u32 = 60;
+static COLUMNS: [Column; 8] = [
+    Column::new("requested_at", "Requested at", Shown::Drawn(opened)),
+    Column::new("cause", "Cause", Shown::Word),
+    Column::new("state", "State", Shown::State(state_mood)),
+    Column::new("reason", "Reason", Shown::Word),
+    Column::new("seconds", "Time, s", Shown::Number),
+    Column::new("version", "Version", Shown::Number),
+    Column::new("failure", "Failure", Shown::Text).extra(),
+    Column::new("solve", "Id", Shown::Text).extra(),
+];
+
+/// A solve, as the page lists it.
+#[derive(Serialize, ToSchema)]
+struct ListedSolve {
+    requested_at: DateTime<Utc>,
+    cause: &'static str,
+    state: &'static str,
+    reason: Option<&'static str>,
+    /// Its duration, up to now while it runs.
+    seconds: Option<f64>,
+    version: Option<i64>,
+    failure: Option<String>,
+    solve: String,
+}
+
+impl ListedSolve {
+    fn new(of: &SolveRow, now: DateTime<Utc>) -> ListedSolve {
+        ListedSolve {
+            requested_at: of.requested_at,
+            cause: of.cause.as_str(),
+            state: of.state.as_str(),
+            reason: of.reason.map(|reason| reason.as_str()),
+            seconds: seconds(of, now).map(|seconds| (10.0 * seconds).round() / 10.0),
+            version: of.version.map(|version| version.0),
+            failure: of.failure.clone(),
+            solve: of.id.to_string(),
+        }
+    }
+}
+
+fn opened(row: &dyn Cells) -> Markup {
+    html! { a href={ "/solves/" (row.text("solve")) } {
+    @match row.text("requested_at").parse() { Ok(at) => (ui::when(at)), Err(_) => (number::NOTHING) } } }
+}
+
+fn state_mood(state: &str) -> Mood {
+    SolveState::ALL.iter().find(|of| of.as_str() == state).map_or(Mood::Plain, |of| mood(*of))
+}
 
 /// Solves in the charts.
 const FIGURES: u32 = 500;
@@ -27,10 +78,40 @@ const FIGURES: u32 = 500;
 pub(super) async fn show(
     State(site): State<Site>,
     RegionReader(reader): RegionReader,
-) -> Result<Html<String>, Problem> {
+    params: Params,
+) -> Result<Response, Problem> {
+    const KIND: ListKind =
+        ListKind { rows: "solves", key: &["solve"], order: "requested_at desc", page: PAGE };
     let broker = &site.broker;
     let as_of = AsOf::begin(&site).await?;
-    let solves = in_time(broker.solves(DateTime::UNIX_EPOCH, SOLVES)).await?;
+    let given = |name: &str| Some(params.get(name)).filter(|text| !text.is_empty());
+    let causes = Cause::ALL.map(Cause::as_str);
+    let cause = query::word(given("cause"), "cause", causes)?;
+    let asked = SolvesAsked {
+        state: query::state_of::<SolveState>(given("state"))?,
+        cause: Cause::ALL.into_iter().find(|of| cause == Some(of.as_str())),
+        before: None,
+    };
+    let solves = in_time(broker.solves_page(&asked, NEWEST)).await?;
+    let list = List {
+        kind: KIND,
+        noun: "solve",
+        path: "/solves".to_owned(),
+        api: None,
+        columns: &COLUMNS,
+        search: (&["solve", "reason", "failure"], "Part of an id or reason"),
+        fixed: Vec::new(),
+        own: &[],
+    };
+    let choices = [
+        Choice::new("state", "State", SolveState::ALL.iter().map(|of| of.as_str())),
+        Choice::new("cause", "Cause", causes),
+    ];
+    let rows = solves.iter().map(|of| Written::new(&ListedSolve::new(of, as_of.now())));
+    let part = match list.answer(&params, &choices, rows)? {
+        Answer::File(file) => return Ok(file),
+        Answer::Part(part) => part,
+    };
     let figures = in_time(broker.solve_figures(FIGURES)).await?;
     let body = html! {
         div.head { div { h1 { "Solves" }
@@ -46,12 +127,15 @@ pub(super) async fn show(
         }
         section #latest data-live=(topics(&[Topic::Solves])) {
             h2 { "Latest" }
-            (table(&solves, as_of.now()))
+            (part)
+            @if solves.len() == NEWEST as usize { p.note { "Listed are the newest " (number::count(solves.len())) " solves; the API has all." } }
         }
         (gaps(&figures))
         p.note { "Moves, servers and promises over time: " a href="/history" { "History" } }
     };
-    Ok(Page { nav: NavItem::Solves, title: "Solves", charts: true, body }.show(&reader))
+    Ok(Page { nav: NavItem::Solves, title: "Solves", charts: true, body }
+        .show(&reader)
+        .into_response())
 }
 
 /// Handler of `POST /solves`: queues a solve, or joins the one that is queued, and shows it.
@@ -136,9 +220,12 @@ pub(super) fn table(solves: &[SolveRow], now: DateTime<Utc>) -> Markup {
 
 /// Duration of a solve, up to now while it runs.
 pub(super) fn took(solve: &SolveRow, now: DateTime<Utc>) -> String {
-    let Some(began) = solve.started_at else { return number::NOTHING.to_owned() };
+    seconds(solve, now).map_or_else(|| number::NOTHING.to_owned(), number::seconds)
+}
+
+fn seconds(solve: &SolveRow, now: DateTime<Utc>) -> Option<f64> {
     let end = if solve.state == SolveState::Running { now } else { solve.state_at };
-    number::seconds((end - began).as_seconds_f64())
+    solve.started_at.map(|began| (end - began).as_seconds_f64())
 }
 
 fn gaps(figures: &[SolveFigures]) -> Markup {

@@ -174,18 +174,6 @@ pub(super) fn gap(share: f64) -> String {
     }
 }
 
-/// Links to the next and the previous page of a list.
-pub(super) fn pages(newer: Option<String>, older: Option<String>) -> Markup {
-    html! {
-        @if newer.is_some() || older.is_some() {
-            nav.pages aria-label="Pages" {
-                @if let Some(path) = newer { a href=(path) rel="prev" { "Newer" } }
-                @if let Some(path) = older { a href=(path) rel="next" { "Older" } }
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{bar, duration};

@@ -212,6 +212,24 @@ for (const [turn, Hands] of [Mouse, Keys].entries()) {
       assert.deepEqual(racks, [...racks].sort());
     });
 
+    test("sorts the trail, events and a drill, and keeps the filter", async () => {
+      for (const [path, title, order] of [
+        ["/trail?action=server_bound", "Number", "seq"],
+        ["/failures/events?state=active", "Covers", "scope_id"],
+        ["/drills?msb=m01", "Reservation", "reservation"],
+      ]) {
+        await page.goto(`${region.base}${path}`);
+        await hands.press("link", title, page.locator("thead"));
+        await page.waitForURL(new RegExp(`order_by=${order}$`));
+        const shown = new URL(page.url()).searchParams;
+        for (const [name, value] of new URL(path, region.base).searchParams) assert.equal(shown.get(name), value, path);
+        const names = await page.locator("table:has(thead a.sort) tbody th").allInnerTexts();
+        const sorted = [...names].sort((one, other) => (order === "seq" ? one - other : one < other ? -1 : 1));
+        assert.ok(names.length > 0, path);
+        assert.deepEqual(names, sorted, path);
+      }
+    });
+
     test("chooses a theme that stays", async () => {
       await hands.open("browser");
       await hands.press("button", "Dark");
@@ -520,7 +538,7 @@ describe("accessibility", () => {
   test("of every page, wide and narrow, light and dark", async (t) => {
     const { context, watch, page } = await fresh();
     await signIn(new Mouse(page), page);
-    const { seen, wrong } = await crawl(context, region.base, ["/"]);
+    const { seen, wrong } = await crawl(context, region.base, ["/", "/failures/replacements", "/failures/loans", "/drills?msb=m01"]);
     t.diagnostic(`looked at ${seen.join(", ")}`);
     await context.close();
     assert.deepEqual([...wrong, ...watch.take()], []);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use testkit::health::{Health, Occurrence};
 
-const PAGES: [&str; 26] = [
+const PAGES: [&str; 29] = [
     "/history",
     "/history?range=1h",
     "/settings",
@@ -36,6 +36,9 @@ const PAGES: [&str; 26] = [
     "/moves",
     "/requests",
     "/search?q=nothing",
+    "/failures/events",
+    "/failures/replacements",
+    "/failures/loans",
 ];
 
 /// Status and text of a page, after checks of its headers and markup.
@@ -150,6 +153,14 @@ async fn missing_page_is_an_html_page() {
         let (status, text) = page(&place, path, None).await;
         assert_eq!(status, 404, "{path}");
         assert!(text.contains("Not found") && !text.contains("<script>"), "{path}: {text}");
+    }
+    // A browser gets a page, a program a problem, for a path that is no route.
+    for (accept, kind) in [("text/html,*/*", "text/html"), ("*/*", "application/problem+json")] {
+        let answer = place.client.get(format!("{}/plans/", place.base)).header("accept", accept);
+        let answer = answer.send().await.expect("an answer");
+        assert_eq!(answer.status(), 404, "{accept}");
+        let found = answer.headers()["content-type"].to_str().expect("text").to_owned();
+        assert!(found.starts_with(kind), "{accept}: {found}");
     }
     for path in
         ["/?show=nothing", "/reservations?show=short", "/trail?upto=much", "/maintenance?all=7"]

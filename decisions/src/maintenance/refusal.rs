@@ -98,10 +98,10 @@ fn short(left: &Left, msb: &MsbName) -> String {
 fn ways_out(blocking: &[ReservationName]) -> String {
     let Some(first) = blocking.first() else { return String::new() };
     let names: Vec<String> = blocking.iter().map(|name| format!("{name:?}")).collect();
-    let them = if names.len() == 1 { "it" } else { "them" };
+    let (them, they) = if names.len() == 1 { ("it", "it") } else { ("them", "they") };
     format!(
         ". It is blocked by {}. Move {them} first: `ras request resize {first} --allowed-datacenter \
-         DATACENTER` names where else {first:?} may be. Or accept that {them} may be short meanwhile: \
+         DATACENTER` names where else {first:?} may be. Or accept that {they} may be short meanwhile: \
          accept_short, with a reason (`--accept-short {first} --accept-why REASON`)",
         names.join(", ")
     )

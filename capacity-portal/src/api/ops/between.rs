@@ -18,15 +18,15 @@ use utoipa::IntoParams;
 /// Most rows of history that are listed: the last ones.
 const ROWS_MAX: u32 = 100_000;
 
-const REPLACEMENTS: ListKind = ListKind {
+pub(crate) const REPLACEMENTS: ListKind = ListKind {
     rows: "replacements",
     key: &["server", "event"],
     order: "recorded_at desc",
     page: WHOLE,
 };
 const OUTAGES: ListKind =
-    ListKind { rows: "outages", key: &["msb"], order: "began_at desc", page: WHOLE };
-const LOANS: ListKind = ListKind {
+    ListKind { rows: "outages", key: &["msb", "began_at"], order: "began_at desc", page: WHOLE };
+pub(crate) const LOANS: ListKind = ListKind {
     rows: "loans",
     key: &["borrower", "owner", "msb", "hardware_type"],
     order: "borrower",
@@ -57,6 +57,43 @@ fn seconds(times: &[f64]) -> ReplacementSeconds {
     }
 }
 
+/// A replacement, as it is sent.
+pub(crate) fn replacement(of: ReplacementRow) -> Replacement {
+    Replacement {
+        server: of.server.to_string(),
+        reservation: of.reservation.to_string(),
+        event: of.event.to_string(),
+        started_at: of.started_at,
+        recorded_at: of.recorded_at,
+        state: of.state.as_str().to_owned(),
+        state_at: of.state_at,
+        spare: of.spare.map(|name| name.to_string()),
+    }
+}
+
+/// A lost MSB, as it is sent.
+fn outage(of: Outage) -> LostMsb {
+    LostMsb {
+        msb: of.msb.to_string(),
+        reason: of.reason.as_str().to_owned(),
+        began_at: of.began_at,
+        ended_at: of.ended_at,
+        servers: of.servers,
+        lent: of.lent,
+    }
+}
+
+/// Lent servers, as it is sent.
+pub(crate) fn borrowed(of: Loan) -> Borrowed {
+    Borrowed {
+        borrower: of.borrower.to_string(),
+        owner: of.owner.to_string(),
+        msb: of.msb.to_string(),
+        hardware_type: of.hardware_type.to_string(),
+        servers: of.count,
+    }
+}
+
 /// Failed servers and their replacements, newest first
 #[utoipa::path(get, path = "/replacements", operation_id = "list_replacements",
     params(ReplacementsAsked, ListQuery),
@@ -71,16 +108,6 @@ pub(super) async fn replacements(
         query::state_of(filters.state.as_deref())?.into_iter().collect();
     let rows = in_time(site.broker.replacements(&states, ROWS_MAX)).await?;
     let (counts, times) = in_time(site.broker.replacement_times()).await?;
-    let replacement = |of: ReplacementRow| Replacement {
-        server: of.server.to_string(),
-        reservation: of.reservation.to_string(),
-        event: of.event.to_string(),
-        started_at: of.started_at,
-        recorded_at: of.recorded_at,
-        state: of.state.as_str().to_owned(),
-        state_at: of.state_at,
-        spare: of.spare.map(|name| name.to_string()),
-    };
     let page = list.page_of(REPLACEMENTS, &filters, rows.into_iter().map(replacement))?;
     Ok(page.response(&Replacements {
         replacements: Vec::new(),
@@ -101,14 +128,6 @@ pub(super) async fn outages(
 ) -> Result<Response, Problem> {
     caller.reads_region()?;
     let rows = in_time(site.broker.outages(false, ROWS_MAX)).await?;
-    let outage = |of: Outage| LostMsb {
-        msb: of.msb.to_string(),
-        reason: of.reason.as_str().to_owned(),
-        began_at: of.began_at,
-        ended_at: of.ended_at,
-        servers: of.servers,
-        lent: of.lent,
-    };
     let page = list.page_of(OUTAGES, &filters, rows.into_iter().map(outage))?;
     Ok(page.response(&Outages { outages: Vec::new(), next_page_token: None }))
 }
@@ -124,13 +143,6 @@ pub(super) async fn loans(
 ) -> Result<Response, Problem> {
     caller.reads_region()?;
     let rows = in_time(site.broker.loans()).await?;
-    let borrowed = |of: Loan| Borrowed {
-        borrower: of.borrower.to_string(),
-        owner: of.owner.to_string(),
-        msb: of.msb.to_string(),
-        hardware_type: of.hardware_type.to_string(),
-        servers: of.count,
-    };
     let page = list.page_of(LOANS, &filters, rows.into_iter().map(borrowed))?;
     Ok(page.response(&Loans { loans: Vec::new(), next_page_token: None }))
 }

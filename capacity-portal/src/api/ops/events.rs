@@ -219,7 +219,7 @@ pub(super) async fn take(
     });
     let results = store(&site, &actor, rows.collect()).await?;
     if results.is_refused() {
-        let detail = format!("all {} rows were rejected", results.refused);
+        let detail = "every row was rejected";
         let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "all_refused", detail);
         let rows = serde_json::to_value(&results.results).unwrap_or_default();
         return Err(problem.with("results", rows));

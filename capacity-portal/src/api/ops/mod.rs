@@ -1,7 +1,7 @@
 //! Routes under `/ops/v1`, for operators and for health reports.
 
 mod alertmanager;
-mod between;
+pub(crate) mod between;
 mod certificate;
 mod check;
 pub(super) mod contracts;
@@ -14,7 +14,7 @@ pub(crate) mod give_way;
 mod hardware;
 mod history;
 pub(crate) mod maintenance;
-mod moves;
+pub(crate) mod moves;
 pub(crate) mod places;
 mod profiles;
 mod quotas;
@@ -27,7 +27,7 @@ pub(crate) mod solves;
 mod stuck;
 pub(crate) mod tokens;
 mod trail;
-mod unavailability;
+pub(crate) mod unavailability;
 mod under_way;
 mod usage;
 

@@ -36,7 +36,7 @@ impl StoredOrder for MovesQuery {
 }
 
 /// A move, as it is sent.
-pub(super) fn view(of: MoveRow) -> Move {
+pub(crate) fn view(of: MoveRow) -> Move {
     Move {
         id: of.id.to_string(),
         server: of.server.to_string(),

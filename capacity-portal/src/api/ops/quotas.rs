@@ -156,7 +156,11 @@ pub(super) async fn set(
     let body: QuotaAsked = body::json(&body)?;
     let max_priority = body.max_priority;
     let limits = read(body).map_err(|wrong| {
-        let detail = format!("{} fields are invalid", wrong.len());
+        let text = |of: &Value, member: &str| of[member].as_str().unwrap_or_default().to_owned();
+        let detail: Vec<String> = (wrong.iter())
+            .map(|of| format!("{}: {}", text(of, "field"), text(of, "detail")))
+            .collect();
+        let detail = detail.join("; ");
         let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail);
         problem.with("errors", json!(wrong))
     })?;

@@ -42,7 +42,7 @@ fn causes() -> utoipa::openapi::Schema {
 }
 
 /// A solve, as it is sent.
-fn view(of: SolveRow) -> Solve {
+pub(crate) fn view(of: SolveRow) -> Solve {
     Solve {
         solve: of.id.into(),
         cause: of.cause.as_str().to_owned(),

@@ -34,7 +34,7 @@ impl StoredOrder for UnavailabilityQuery {
 }
 
 /// An event, as it is sent.
-pub(super) fn view(of: EventRow) -> EventView {
+pub(crate) fn view(of: EventRow) -> EventView {
     EventView {
         event: of.event.to_string(),
         scope: of.scope.as_str().to_owned(),

@@ -95,7 +95,7 @@ pub(super) async fn take(
         results.results.push(UsageResult { index, server, outcome: word, code, reason });
     }
     if results.refused > 0 && results.refused == results.results.len() {
-        let detail = format!("all {} rows were rejected", results.refused);
+        let detail = "every row was rejected";
         let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "all_refused", detail);
         let rows = serde_json::to_value(&results.results).unwrap_or_default();
         return Err(problem.with("results", rows));
