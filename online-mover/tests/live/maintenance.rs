@@ -2,7 +2,8 @@
 
 use crate::place::{Place, region, settings, until};
 use broker::{
-    MaintenanceRequest, MaintenanceState, MaintenanceWindow, MoveOrigin, OpenMove, State, WindowId,
+    EndedMoves, MaintenanceRequest, MaintenanceState, MaintenanceWindow, MoveOrigin, MoveReason,
+    MoveState, OpenMove, State, WindowId,
 };
 use fleet::{RegionSnapshot, Scope};
 use online_mover::agent::simulated::{SimulatedAgent, Trouble};
@@ -99,7 +100,7 @@ async fn window_runs_from_drain_to_end() {
     assert!(looked.is_err());
     assert_eq!(place.owners().await, owners, "nothing was replaced");
     let ended = place.broker.moves_ended().await.expect("counted");
-    assert_eq!(ended, [("bound".to_owned(), None, 1)]);
+    assert_eq!(ended, [EndedMoves { state: MoveState::Bound, reason: None, count: 1 }]);
     place.at_rest().await;
 }
 
@@ -119,7 +120,8 @@ async fn cancelled_window_leaves_containers_running() {
     assert!(looked.is_err() && agent.asked() <= asked + 1, "no further order is sent");
     assert!(is(&place, id, MaintenanceState::Cancelled).await);
     let ended = place.broker.moves_ended().await.expect("counted");
-    assert_eq!(ended, [("superseded".to_owned(), Some("maintenance_over".to_owned()), 1)]);
+    let reason = Some(MoveReason::MaintenanceOver);
+    assert_eq!(ended, [EndedMoves { state: MoveState::Superseded, reason, count: 1 }]);
     place.at_rest().await;
 }
 
