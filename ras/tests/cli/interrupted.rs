@@ -1,6 +1,6 @@
 //! Deadlines, Ctrl-C, full disks and a deleted executable: what is left then.
 
-use crate::place::{Done, Place};
+use crate::place::Place;
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
