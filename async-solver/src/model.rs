@@ -552,7 +552,7 @@ impl Term {
         self.shortfall_of(held)
     }
 
-    /// What eq. 6 is short of with so many RRU in its MSBs.
+    /// What eq. 6 is short of with these RRU in its MSBs.
     pub fn shortfall_of(&self, held: MsbTotals) -> i64 {
         let lost = if self.buffered { held.largest } else { 0 };
         (self.capacity - held.total + lost).max(0)

@@ -8,7 +8,6 @@ use fleet::{
     CapacityRequest, Move, RegionSnapshot, RequestError, RequestsError, Rru, SnapshotParts, Targets,
 };
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use world::{
     MEANS, TOWN, config, for_each, removal, request, reservation, rru, shortfalls, snapshot,
     two_msbs, worlds_without_rules,

@@ -31,7 +31,7 @@ pub const MEANS: Means = Means {
     interrupted: &|| false,
 };
 
-/// A request of the owner `shop` for so many RRU of servers of type `t0`, each worth one.
+/// A request of the owner `shop` for `capacity` RRU of servers of type `t0`, each worth one.
 pub fn request(reservation: &str, capacity: f64) -> CapacityRequest {
     CapacityRequest {
         reservation_id: reservation.into(),
@@ -51,7 +51,7 @@ pub fn removal(reservation: &str) -> CapacityRequest {
     }
 }
 
-/// Two MSBs of one rack each, with so many free servers of type `t0` in each.
+/// Two MSBs of one rack each, with `servers` free servers of type `t0` in each.
 pub fn two_msbs(servers: usize) -> SnapshotParts {
     let mut parts = empty();
     for (msb, number) in ["m0", "m1"].iter().flat_map(|msb| (0..servers).map(move |n| (*msb, n))) {
