@@ -4,6 +4,7 @@ use crate::place::Place;
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
+use testkit::program::Done;
 
 #[test]
 fn zero_deadline_keeps_todays_assignment() {
