@@ -9,8 +9,8 @@
 use crate::quote::{Answer, Question, answer, minimal_targets};
 use fleet::audit::{AuditReport, audit};
 use fleet::{
-    CapacityRequest, PRIORITY_DEFAULT, PendingMove, RegionSnapshot, RequestError, ReservationIx,
-    ReservationName, Rru, ServerIx, Targets,
+    CapacityRequest, PRIORITY_DEFAULT, PendingMove, RegionSnapshot, RequestsError, ReservationIx,
+    Rru, ServerIx, Targets,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,27 +26,6 @@ pub struct Answers {
     pub after: Targets,
     /// What the audit says of that, against the region as it is.
     pub audit: AuditReport,
-}
-
-/// Requests that cannot be planned together.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum RequestsError {
-    /// A request is invalid for the region.
-    #[error("{source}")]
-    Request {
-        /// Index of the request, from zero.
-        number: usize,
-        /// The reason.
-        source: RequestError,
-    },
-    /// Two requests name one reservation.
-    #[error("reservation_id: there is another request for {reservation:?}")]
-    Twice {
-        /// Index of the second, from zero.
-        number: usize,
-        /// The reservation.
-        reservation: ReservationName,
-    },
 }
 
 /// Answers several requests at once.

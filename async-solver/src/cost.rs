@@ -1,6 +1,6 @@
 //! What an assignment costs a reservation, in the pooled problem.
 
-use crate::model::{Item, Model, Step, Term, TermCost, rru};
+use crate::model::{Item, Model, MsbTotals, Step, Term, TermCost, rru};
 
 impl Step {
     const NONE: Step = Step { count: 0, price: 0.0 };
@@ -82,19 +82,17 @@ impl Model {
         for (item, &count) in term.items.iter().zip(counts) {
             cost.regress |= item.pinned && count < item.held();
         }
-        let mut top = 0;
-        let mut total = 0;
+        let mut held = MsbTotals::default();
         let mut over = 0;
         for slice in &term.slices {
             let z = term.slice_value(slice, counts);
-            total += z;
-            top = top.max(z);
+            held.add(z);
             cost.msb_spread += term.beta * rru((z - term.spread_limit).max(0));
             over += (z - slice.most).max(0);
             cost.regress |= z > slice.hard_max();
         }
-        cost.buffer = term.tau * rru(top);
-        let short = (term.capacity - total + if term.buffered { top } else { 0 }).max(0);
+        cost.buffer = term.tau * rru(held.largest);
+        let short = term.shortfall_of(held);
         cost.shortfall = term.short_price * rru(short + over);
         cost.regress |= short > term.short_max;
         let mut missing = short + over;

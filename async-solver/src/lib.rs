@@ -69,7 +69,7 @@ pub use report::{
     HeldBack, MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination, Whole,
 };
 
-pub use batch::{Answers, RequestsError, answer_all};
+pub use batch::{Answers, answer_all};
 pub use quote::{Alternative, Answer, Concession, Question, Refusal, answer, move_cost};
 pub use solve::SolveOutcome;
 pub use warm::{Warm, WarmPrice};

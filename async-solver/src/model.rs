@@ -545,14 +545,34 @@ impl Term {
 
     /// What eq. 6 is short of.
     pub fn shortfall(&self, counts: &[u32]) -> i64 {
-        let mut top = 0;
-        let mut total = 0;
+        let mut held = MsbTotals::default();
         for slice in &self.slices {
-            let z = self.slice_value(slice, counts);
-            total += z;
-            top = top.max(z);
+            held.add(self.slice_value(slice, counts));
         }
-        (self.capacity - total + if self.buffered { top } else { 0 }).max(0)
+        self.shortfall_of(held)
+    }
+
+    /// What eq. 6 is short of with these RRU in its MSBs.
+    pub fn shortfall_of(&self, held: MsbTotals) -> i64 {
+        let lost = if self.buffered { held.largest } else { 0 };
+        (self.capacity - held.total + lost).max(0)
+    }
+}
+
+/// RRU of a reservation over its MSBs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MsbTotals {
+    /// In all of them.
+    pub total: i64,
+    /// In the one with the most.
+    pub largest: i64,
+}
+
+impl MsbTotals {
+    /// Adds the RRU in one MSB.
+    pub fn add(&mut self, rru: i64) {
+        self.total += rru;
+        self.largest = self.largest.max(rru);
     }
 }
 

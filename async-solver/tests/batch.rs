@@ -2,13 +2,15 @@
 
 mod world;
 
-use async_solver::{Answers, Question, RequestsError, answer, answer_all};
+use async_solver::{Answers, Question, answer, answer_all};
 use fleet::audit::{Violation, audit};
-use fleet::{CapacityRequest, Move, RegionSnapshot, RequestError, Rru, SnapshotParts, Targets};
+use fleet::{
+    CapacityRequest, Move, RegionSnapshot, RequestError, RequestsError, Rru, SnapshotParts, Targets,
+};
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use world::{
-    MEANS, TOWN, config, empty, for_each, reservation, rru, server, snapshot, worlds_without_rules,
+    MEANS, TOWN, config, for_each, removal, request, reservation, rru, shortfalls, snapshot,
+    two_msbs, worlds_without_rules,
 };
 
 fn ask(snapshot: &RegionSnapshot, requests: &[CapacityRequest]) -> Result<Answers, RequestsError> {
@@ -29,10 +31,6 @@ fn requests(world: &SnapshotParts, draw: usize) -> Vec<CapacityRequest> {
         }
     };
     rows.enumerate().map(request).collect()
-}
-
-fn shortfalls(snapshot: &RegionSnapshot, targets: &Targets) -> Vec<Rru> {
-    audit(snapshot, targets).reservations.iter().map(|row| row.holding.shortfall).collect()
 }
 
 #[test]
@@ -119,41 +117,24 @@ fn one_request_is_answered_as_by_itself() {
 }
 
 /// Two MSBs of six servers each, three of each held by `old`, the rest free.
-fn plain() -> SnapshotParts {
-    let mut parts = empty();
-    for (msb, number) in ["m0", "m1"].iter().flat_map(|msb| (0..6).map(move |n| (*msb, n))) {
-        let rack = format!("{msb}-rack0");
-        let mut row = server(&format!("{msb}-{number}"), ("dc0", msb, &rack), "t0");
-        row.current_reservation = (number < 3).then(|| "old".into());
-        parts.servers.push(row);
+fn half_held() -> SnapshotParts {
+    let mut parts = two_msbs(6);
+    for row in &mut parts.servers {
+        row.current_reservation = row.server_id.ends_with(['0', '1', '2']).then(|| "old".into());
     }
     parts.reservations.push(reservation("old", 3.0));
     parts.rru.push(rru("old", "t0", 1.0));
     parts
 }
 
-fn new(id: &str, capacity: f64) -> CapacityRequest {
-    CapacityRequest {
-        reservation_id: id.into(),
-        owner: Some("shop".into()),
-        capacity_rru: Some(capacity),
-        rru: Some(BTreeMap::from([("t0".into(), 1.0)])),
-        ..CapacityRequest::default()
-    }
-}
-
 #[test]
 fn what_ends_goes_first_and_the_rest_as_given() {
-    let region = snapshot(&plain());
-    let end = CapacityRequest {
-        reservation_id: "old".into(),
-        remove: true,
-        ..CapacityRequest::default()
-    };
+    let region = snapshot(&half_held());
+    let end = removal("old");
     // Six are free: not enough for four and its buffer; with those of the old one it is.
-    let alone = ask(&region, &[new("a", 5.0)]).expect("asked");
+    let alone = ask(&region, &[request("a", 5.0)]).expect("asked");
     assert!(!alone.in_full(), "{}", alone.audit);
-    let found = ask(&region, &[new("a", 5.0), end.clone()]).expect("asked");
+    let found = ask(&region, &[request("a", 5.0), end.clone()]).expect("asked");
     assert!(found.in_full(), "{}", found.audit);
     let ids: Vec<&str> = found.answers.iter().map(reserved).collect();
     assert_eq!(ids, ["a", "old"], "in the order of who asks");
@@ -162,11 +143,11 @@ fn what_ends_goes_first_and_the_rest_as_given() {
         let found = ask(&region, requests).expect("asked");
         found.answers.iter().map(|of| of.granted.to_f64()).collect::<Vec<_>>()
     };
-    assert_eq!(granted(&[new("a", 3.0), new("b", 3.0)]), [3.0, 0.0]);
-    assert_eq!(granted(&[new("b", 2.0), new("a", 3.0)]), [2.0, 1.0]);
+    assert_eq!(granted(&[request("a", 3.0), request("b", 3.0)]), [3.0, 0.0]);
+    assert_eq!(granted(&[request("b", 2.0), request("a", 3.0)]), [2.0, 1.0]);
     // Independent of each other: the same in either order.
-    assert_eq!(granted(&[new("a", 1.0), new("b", 2.0)]), [1.0, 2.0]);
-    assert_eq!(granted(&[new("b", 2.0), new("a", 1.0)]), [2.0, 1.0]);
+    assert_eq!(granted(&[request("a", 1.0), request("b", 2.0)]), [1.0, 2.0]);
+    assert_eq!(granted(&[request("b", 2.0), request("a", 1.0)]), [2.0, 1.0]);
 }
 
 fn reserved(answer: &async_solver::Answer) -> &str {
@@ -175,12 +156,12 @@ fn reserved(answer: &async_solver::Answer) -> &str {
 
 #[test]
 fn what_makes_no_sense_is_named() {
-    let region = snapshot(&plain());
-    let twice = ask(&region, &[new("a", 1.0), new("b", 1.0), new("a", 2.0)]).expect_err("twice");
+    let region = snapshot(&half_held());
+    let twice = ask(&region, &[request("a", 1.0), request("b", 1.0), request("a", 2.0)])
+        .expect_err("twice");
     assert_eq!(twice, RequestsError::Twice { number: 2, reservation: "a".into() });
-    let gone =
-        CapacityRequest { reservation_id: "x".into(), remove: true, ..CapacityRequest::default() };
-    let wrong = ask(&region, &[new("a", 1.0), gone]).expect_err("nothing to remove");
+    let gone = removal("x");
+    let wrong = ask(&region, &[request("a", 1.0), gone]).expect_err("nothing to remove");
     let source = RequestError::NothingToRemove("x".into());
     assert_eq!(wrong, RequestsError::Request { number: 1, source });
     let none = ask(&region, &[]).expect("nothing is asked");

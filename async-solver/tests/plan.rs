@@ -11,10 +11,10 @@ use fleet::{
     Rru, SnapshotParts, Targets,
 };
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::time::Duration;
 use world::{
-    MEANS, TINY, TOWN, config, empty, for_each, reservation, rru, server, snapshot, solved, worlds,
+    MEANS, TINY, TOWN, config, for_each, removal, request, reservation, rru, server, shortfalls,
+    snapshot, solved, two_msbs, worlds,
 };
 
 fn ask(snapshot: &RegionSnapshot, request: &CapacityRequest, config: &SolverConfig) -> Answer {
@@ -29,10 +29,6 @@ fn resized(world: &SnapshotParts, by: f64) -> CapacityRequest {
         capacity_rru: Some((world.reservations[0].capacity_rru + by).max(0.0)),
         ..CapacityRequest::default()
     }
-}
-
-fn shortfalls(snapshot: &RegionSnapshot, targets: &Targets) -> Vec<Rru> {
-    audit(snapshot, targets).reservations.iter().map(|row| row.holding.shortfall).collect()
 }
 
 /// What others may be short of at most: as much as before if they are as important, as today if not.
@@ -277,26 +273,10 @@ fn what_is_offered_instead_is_granted_when_asked_for() {
     assert!(offered.get() >= 40, "{} alternatives are too few to tell", offered.get());
 }
 
-/// Two MSBs of four servers each, all free.
-fn plain() -> SnapshotParts {
-    let mut parts = empty();
-    for (msb, number) in ["m0", "m1"].iter().flat_map(|msb| (0..4).map(move |n| (*msb, n))) {
-        let rack = format!("{msb}-rack0");
-        parts.servers.push(server(&format!("{msb}-{number}"), ("dc0", msb, &rack), "t0"));
-    }
-    parts
-}
-
 #[test]
 fn a_new_one_a_larger_one_and_the_end_of_one() {
-    let mut parts = plain();
-    let mut request = CapacityRequest {
-        reservation_id: "web".into(),
-        owner: Some("shop".into()),
-        capacity_rru: Some(3.0),
-        rru: Some(BTreeMap::from([("t0".into(), 1.0)])),
-        ..CapacityRequest::default()
-    };
+    let mut parts = two_msbs(4);
+    let mut request = request("web", 3.0);
     let new = ask(&snapshot(&parts), &request, &config());
     assert_eq!((new.change, new.granted), (RequestChange::New, Rru::from_f64(3.0).expect("3")));
     assert_eq!(new.plan.moves.len(), 6, "three in each MSB");
@@ -313,35 +293,19 @@ fn a_new_one_a_larger_one_and_the_end_of_one() {
     for server in parts.servers.iter_mut().filter(|server| server.current_reservation.is_some()) {
         server.in_use = true;
     }
-    let end = CapacityRequest {
-        reservation_id: "web".into(),
-        remove: true,
-        ..CapacityRequest::default()
-    };
-    let gone = ask(&snapshot(&parts), &end, &config());
+    let gone = ask(&snapshot(&parts), &removal("web"), &config());
     assert_eq!(gone.change, RequestChange::Removed);
     assert_eq!(gone.plan.moves.iter().filter(|of| of.in_use && of.target.is_none()).count(), 6);
 }
 
-/// Asks for the capacity of a reservation `web` of type t0.
-fn web(capacity: f64) -> CapacityRequest {
-    CapacityRequest {
-        reservation_id: "web".into(),
-        owner: Some("shop".into()),
-        capacity_rru: Some(capacity),
-        rru: Some(BTreeMap::from([("t0".into(), 1.0)])),
-        ..CapacityRequest::default()
-    }
-}
-
 #[test]
 fn a_fraction_of_a_server_counts_as_a_server() {
-    let parts = plain();
-    let answer = ask(&snapshot(&parts), &web(3.001), &config());
+    let parts = two_msbs(4);
+    let answer = ask(&snapshot(&parts), &request("web", 3.001), &config());
     assert!(answer.refusal.is_none(), "four are free in each MSB");
     assert_eq!(answer.granted, Rru::from_f64(4.0).expect("4"));
     // The same in a solve, whose price of the fraction is below that of a server.
-    let mut parts = plain();
+    let mut parts = two_msbs(4);
     parts.weights.buffer_tau = 50.0;
     parts.reservations.push(reservation("web", 3.001));
     parts.rru.push(rru("web", "t0", 1.0));
@@ -351,7 +315,7 @@ fn a_fraction_of_a_server_counts_as_a_server() {
 
 /// `ads` holds three servers of type t0 in use in each MSB and could use t1, of which four are free there.
 fn crowded() -> SnapshotParts {
-    let mut parts = plain();
+    let mut parts = two_msbs(4);
     for (msb, number) in ["m0", "m1"].iter().flat_map(|msb| (0..4).map(move |n| (*msb, n))) {
         let rack = format!("{msb}-rack0");
         parts.servers.push(server(&format!("{msb}-b{number}"), ("dc0", msb, &rack), "t1"));
@@ -369,7 +333,7 @@ fn crowded() -> SnapshotParts {
 
 #[test]
 fn a_grant_moves_no_more_in_use_servers_than_it_takes() {
-    let answer = ask(&snapshot(&crowded()), &web(2.0), &config());
+    let answer = ask(&snapshot(&crowded()), &request("web", 2.0), &config());
     assert!(answer.refusal.is_none());
     assert_eq!(answer.plan.moves.iter().filter(|of| of.in_use).count(), 2, "one in each MSB");
 }
@@ -379,10 +343,11 @@ fn without_time_a_refusal_says_so() {
     let snapshot = snapshot(&crowded());
     let means = Means { deadline: Some(Duration::ZERO), ..MEANS };
     let question = Question { snapshot: &snapshot, config: &config(), warm: None, means };
-    let refusal = answer(&question, &web(4.0)).expect("a request of this region").refusal;
+    let refusal =
+        answer(&question, &request("web", 4.0)).expect("a request of this region").refusal;
     let shortfall = refusal.expect("one is free in each MSB").shortfall;
     assert_eq!(shortfall.reason, ShortfallReason::NotFoundInTime);
     assert!(shortfall.sentence.contains("RRU were found within 0 s"), "{}", shortfall.sentence);
     // With time, ads moves to the other type.
-    assert!(ask(&snapshot, &web(4.0), &config()).refusal.is_none());
+    assert!(ask(&snapshot, &request("web", 4.0), &config()).refusal.is_none());
 }

@@ -1,7 +1,7 @@
 //! The interface to the solver, which this crate does not depend on.
 
 use fleet::quote::Quote;
-use fleet::{CapacityRequest, RegionSnapshot, RequestError, ReservationName, ServerName, Targets};
+use fleet::{CapacityRequest, RegionSnapshot, RequestsError, ReservationName, ServerName, Targets};
 use std::fmt;
 
 /// Plans requests on a region. `ras` provides the implementation that solves.
@@ -57,22 +57,9 @@ impl Planned {
 /// Why requests cannot be planned.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PlanRefused {
-    /// A request is invalid for the region.
-    #[error("{source}")]
-    Request {
-        /// Index of the request, from zero.
-        number: usize,
-        /// The reason.
-        source: RequestError,
-    },
-    /// Two requests name one reservation.
-    #[error("reservation_id: there is another request for {reservation:?}")]
-    Twice {
-        /// Index of the second, from zero.
-        number: usize,
-        /// The reservation.
-        reservation: ReservationName,
-    },
+    /// The requests themselves.
+    #[error(transparent)]
+    Requests(#[from] RequestsError),
     /// The server's settings do not fit the region.
     #[error("the region cannot be planned on: {0}")]
     Region(String),

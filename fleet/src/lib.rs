@@ -62,7 +62,7 @@ pub use parts::{
     SHARED_BUFFER_FRACTION_DEFAULT, ServerRow, SnapshotParts, UnavailabilityRow, Weights,
 };
 pub use publishable::{KeptBack, Unpublishable, publishable};
-pub use request::{CapacityRequest, PRIORITY_DEFAULT, RequestChange, RequestError};
+pub use request::{CapacityRequest, PRIORITY_DEFAULT, RequestChange, RequestError, RequestsError};
 pub use reservation::{ReplicaRule, Reservation, ReservationKind};
 pub use rru::{MICRO, RRU_MAX, Rru};
 pub use server::{PendingMove, Server};

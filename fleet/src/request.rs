@@ -89,6 +89,36 @@ pub enum RequestChange {
     Removed,
 }
 
+/// Requests that cannot be planned together.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum RequestsError {
+    /// A request is invalid for the region.
+    #[error("{source}")]
+    Request {
+        /// Index of the request, from zero.
+        number: usize,
+        /// The reason.
+        source: RequestError,
+    },
+    /// Two requests name one reservation.
+    #[error("reservation_id: there is another request for {reservation:?}")]
+    Twice {
+        /// Index of the second, from zero.
+        number: usize,
+        /// The reservation.
+        reservation: ReservationName,
+    },
+}
+
+impl RequestsError {
+    /// Index of the request that is at fault, from zero.
+    pub fn number(&self) -> usize {
+        match self {
+            RequestsError::Request { number, .. } | RequestsError::Twice { number, .. } => *number,
+        }
+    }
+}
+
 /// A request is invalid for a region. Displayed as `field: reason`.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RequestError {

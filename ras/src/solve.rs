@@ -383,6 +383,7 @@ fn write(
 mod tests {
     use super::*;
     use async_solver::backend::InProcess;
+    use std::sync::OnceLock;
 
     fn snapshot() -> Arc<RegionSnapshot> {
         let options = datasets::generate::GenerateOptions::new(1_000);
@@ -428,6 +429,25 @@ mod tests {
         async_solver::solve(snapshot, config, &env)
     }
 
+    /// The real solver's incumbents and outcome, solved once for all tests without a deadline: their region and
+    /// settings are equal.
+    fn solve_once(
+        snapshot: &RegionSnapshot,
+        config: &SolverConfig,
+        env: &SolveEnv,
+    ) -> SolveOutcome {
+        static SOLVED: OnceLock<(Vec<Targets>, SolveOutcome)> = OnceLock::new();
+        let (incumbents, outcome) = SOLVED.get_or_init(|| {
+            let incumbents: Mutex<Vec<Targets>> = Mutex::default();
+            let keep = |of: &Targets| incumbents.lock().expect("whole").push(of.clone());
+            let outcome = solve_here(snapshot, config, &SolveEnv { on_incumbent: &keep, ..*env });
+            (incumbents.into_inner().expect("whole"), outcome)
+        });
+        assert!(!incumbents.is_empty(), "there was something to lose");
+        incumbents.iter().for_each(|of| (env.on_incumbent)(of));
+        outcome.clone()
+    }
+
     fn on_disk(job: &Job) -> (Targets, Value) {
         let targets = datasets::read_assignment(&job.out, &job.snapshot).expect("a result");
         (targets, datasets::read_report(&job.out).expect("a report"))
@@ -437,7 +457,7 @@ mod tests {
     fn what_the_solver_returns_is_audited_and_written() {
         let folder = tempfile::tempdir().expect("a folder");
         let job = job(folder.path(), None);
-        let solved = run_solver(&job, solve_here).expect("solves");
+        let solved = run_solver(&job, solve_once).expect("solves");
         let (targets, report) = on_disk(&job);
         assert_eq!(solved.ending, Ending::Returned);
         assert_eq!(targets, solved.targets);
@@ -489,7 +509,7 @@ mod tests {
         run_solver(&job, |_, _, _| panic!("on purpose")).err();
         assert_eq!(on_disk(&job).0, Targets::unchanged(&job.snapshot));
         let error = run_solver(&job, |snapshot, config, env| {
-            solve_here(snapshot, config, env);
+            solve_once(snapshot, config, env);
             panic!("on purpose")
         });
         assert!(format!("{:#}", error.err().expect("an error")).contains("the solver failed"));
@@ -512,7 +532,7 @@ mod tests {
             let folder = tempfile::tempdir().expect("a folder");
             let job = job(folder.path(), None);
             let error = run_solver(&job, move |snapshot, config, env| {
-                let mut outcome = solve_here(snapshot, config, env);
+                let mut outcome = solve_once(snapshot, config, env);
                 lie(snapshot, &mut outcome);
                 outcome
             });

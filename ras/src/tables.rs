@@ -6,6 +6,7 @@ use crate::quantity::show_bytes;
 use crate::solve::Solved;
 use fleet::audit::{AuditReport, ReservationAudit};
 use fleet::{ReservationKind, Rru};
+use report::SolveReport;
 use serde_json::Value;
 
 /// Maximum number of rows shown of tables that grow with the region.
@@ -21,7 +22,7 @@ pub fn end_report(solved: &Solved, shown: Rows) -> String {
         text.push_str(&format!("\n\n{}", shortfalls(solved, shown)));
     }
     text.push_str(&format!("\n\n{}", facts(solved)));
-    if let Some(steps) = steps(&solved.report) {
+    if let Some(steps) = steps(&SolveReport::read(&solved.report, 0.0)) {
         text.push_str(&format!("\n\n{steps}"));
     }
     text
@@ -149,7 +150,7 @@ fn facts(solved: &Solved) -> String {
         let of = "of the objective and shortfalls, without moves of servers handed back";
         fact("gap", format!("{}{moves}, {of}", percent_fine(gap)));
     }
-    fact("phase 1", proof(report));
+    fact("phase 1", proof(&SolveReport::read(report, 0.0)));
     let time =
         [("/seconds/read", "read"), ("/seconds/solve", "solve"), ("/seconds/audit", "audit")]
             .iter()
@@ -170,22 +171,19 @@ fn people(count: usize) -> String {
     if count == 1 { "1 reservation is".to_owned() } else { format!("{count} reservations are") }
 }
 
-fn proof(report: &Value) -> String {
-    let number =
-        |member: &str| report.pointer(&format!("/phase1/{member}")).and_then(Value::as_f64);
-    let text = |member: &str| report.pointer(&format!("/phase1/{member}")).and_then(Value::as_str);
-    let Some((primal, bound)) = number("primal").zip(number("dual_bound")) else {
+fn proof(report: &SolveReport) -> String {
+    let Some((primal, bound)) = report.primal.zip(report.dual_bound) else {
         return "no bound is proven".to_owned();
     };
-    let gap = number("gap").map_or_else(|| "not known".to_owned(), percent_fine);
+    let gap = report.gap.map_or_else(|| "not known".to_owned(), percent_fine);
     let mut lines = format!("primal {primal:.2}, proven bound {bound:.2}, gap {gap}");
-    if let Some(moves) = number("gap_in_use_moves") {
+    if let Some(moves) = report.gap_in_use_moves {
         lines.push_str(&format!(" = {moves:.1} in-use moves"));
     }
-    if let Some(termination) = text("termination") {
+    if let Some(termination) = &report.termination {
         lines.push_str(&format!("; ended: {termination}"));
     }
-    if let Some(proof) = text("proof").filter(|proof| !proof.is_empty()) {
+    if let Some(proof) = &report.proof {
         lines.push_str(&format!("\n{proof}"));
     }
     lines
@@ -196,17 +194,12 @@ fn percent_fine(share: f64) -> String {
 }
 
 /// Time by step of each phase; `None` if there was no solve.
-fn steps(report: &Value) -> Option<String> {
-    let steps = report.get("steps")?.as_array().filter(|steps| !steps.is_empty())?;
+fn steps(report: &SolveReport) -> Option<String> {
     let mut table = Table::new(&["phase", "step", "seconds"], 2..3);
-    for step in steps {
-        table.add_row([
-            step.get("phase")?.to_string(),
-            step.get("step")?.as_str()?.to_owned(),
-            format!("{:.2}", step.get("seconds")?.as_f64()?),
-        ]);
+    for (phase, step, seconds) in &report.steps {
+        table.add_row([phase.to_string(), step.clone(), format!("{seconds:.2}")]);
     }
-    Some(table.to_string())
+    (!report.steps.is_empty()).then(|| table.to_string())
 }
 /// Length of the longest bar of a histogram.
 const BAR: usize = 40;

@@ -37,7 +37,7 @@ use assignment::AssignmentSummary;
 use buffer::BufferShares;
 use fleet::{RegionSnapshot, Targets};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use solve_report::SolveReport;
+pub use solve_report::SolveReport;
 
 /// Script of tooltips and heat maps. It needs no element to be there, so any page may load it.
 pub const CHART_SCRIPT: &str = include_str!("charts.js");

@@ -8,6 +8,7 @@
 //! | [`usage`] | arguments of benchmarks; memory and processor time of processes |
 //! | `health` (feature `postgres`) | single health reports |
 //! | `postgres` (feature `postgres`) | a region in a private Postgres, one database for each test |
+//! | [`program`] | a run of a program that has ended: exit code, output, messages |
 //! | [`proxy`] | a proxy in front of Postgres that delays, holds, loses or refuses messages |
 //!
 //! ```
@@ -24,6 +25,7 @@
 pub mod health;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+pub mod program;
 pub mod proxy;
 pub mod rows;
 pub mod usage;

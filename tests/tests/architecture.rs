@@ -326,7 +326,7 @@ fn public_fields_have_typed_names() {
         "host_profile",
         "profile",
         "created_by",
-        "revoked",
+        "by",
         // The name of a server, rack, MSB or datacenter, by a scope beside it; rows of any table.
         "scope_id",
         "parts",

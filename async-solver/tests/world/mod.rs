@@ -3,14 +3,16 @@
 
 use async_solver::backend::InProcess;
 use async_solver::{Backend, Means, SolveEnv, SolveOutcome, SolverConfig, Warm, solve};
+use fleet::audit::audit;
 use fleet::{
-    AffinityRow, AllowedDatacenterRow, RegionSnapshot, ReservationRow, ServerRow, SnapshotParts,
-    Weights,
+    AffinityRow, AllowedDatacenterRow, CapacityRequest, RegionSnapshot, ReservationRow, Rru,
+    ServerRow, SnapshotParts, Targets, Weights,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -28,6 +30,41 @@ pub const MEANS: Means = Means {
     deadline: None,
     interrupted: &|| false,
 };
+
+/// A request of the owner `shop` for `capacity` RRU of servers of type `t0`, each worth one.
+pub fn request(reservation: &str, capacity: f64) -> CapacityRequest {
+    CapacityRequest {
+        reservation_id: reservation.into(),
+        owner: Some("shop".into()),
+        capacity_rru: Some(capacity),
+        rru: Some(BTreeMap::from([("t0".into(), 1.0)])),
+        ..CapacityRequest::default()
+    }
+}
+
+/// A request for the end of a reservation.
+pub fn removal(reservation: &str) -> CapacityRequest {
+    CapacityRequest {
+        reservation_id: reservation.into(),
+        remove: true,
+        ..CapacityRequest::default()
+    }
+}
+
+/// Two MSBs of one rack each, with `servers` free servers of type `t0` in each.
+pub fn two_msbs(servers: usize) -> SnapshotParts {
+    let mut parts = empty();
+    for (msb, number) in ["m0", "m1"].iter().flat_map(|msb| (0..servers).map(move |n| (*msb, n))) {
+        let rack = format!("{msb}-rack0");
+        parts.servers.push(server(&format!("{msb}-{number}"), ("dc0", msb, &rack), "t0"));
+    }
+    parts
+}
+
+/// The missing RRU of each reservation under targets, by the audit.
+pub fn shortfalls(snapshot: &RegionSnapshot, targets: &Targets) -> Vec<Rru> {
+    audit(snapshot, targets).reservations.iter().map(|row| row.holding.shortfall).collect()
+}
 
 /// Solves without a deadline.
 pub fn solved(snapshot: &RegionSnapshot, config: &SolverConfig) -> SolveOutcome {

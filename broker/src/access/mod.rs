@@ -5,8 +5,8 @@ pub(crate) mod token;
 
 pub use idempotency::{KEY_CHARS_MAX, KEYS_KEPT, Key, KeyClaim};
 pub use token::{
-    GoodToken, LOCAL_ACTOR_PREFIX, NewToken, Role, SecretDigest, TOKEN_LIFE_MAX, TokenError,
-    TokenRow,
+    GoodToken, LOCAL_ACTOR_PREFIX, NewToken, Revocation, Role, SecretDigest, TOKEN_LIFE_MAX,
+    TokenError, TokenRow, TokenState,
 };
 
 /// The statements of this room, by module and name.

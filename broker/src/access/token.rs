@@ -3,6 +3,7 @@
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::TokenId;
+use crate::infra::words;
 use crate::infra::words::optional_name;
 use crate::log::change::Change;
 use crate::log::trail::Action;
@@ -125,6 +126,8 @@ pub(crate) mod sql {
     }
 }
 
+words::serialize_as_word! { Role }
+
 /// A token to be created.
 #[derive(Clone, Debug)]
 pub struct NewToken {
@@ -147,8 +150,8 @@ pub struct TokenRow {
     pub id: TokenId,
     /// The actor in the audit trail.
     pub name: Name,
-    /// The role's word in the table: a newer program may have more roles.
-    pub role: String,
+    /// The role.
+    pub role: Role,
     /// The only owner it acts for; `None`: all owners.
     pub owner: Option<OwnerName>,
     /// The time of its creation.
@@ -157,12 +160,46 @@ pub struct TokenRow {
     pub created_by: Name,
     /// The end of its lifetime.
     pub expires_at: DateTime<Utc>,
-    /// The time and actor of its revocation; `None`: not revoked.
-    pub revoked: Option<(DateTime<Utc>, Name)>,
+    /// Its revocation; `None`: not revoked.
+    pub revoked: Option<Revocation>,
     /// The time of its last use, to the minute.
     pub last_used_at: Option<DateTime<Utc>>,
-    /// Why it is invalid: `expired` or `revoked`; `None`: it is valid.
-    pub over: Option<String>,
+    /// Whether it is valid.
+    pub state: TokenState,
+}
+
+/// The revocation of a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revocation {
+    /// The time.
+    pub at: DateTime<Utc>,
+    /// The actor.
+    pub by: Name,
+}
+
+/// Whether a token is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenState {
+    /// It is valid.
+    Good,
+    /// Its lifetime is over.
+    Expired,
+    /// It was revoked.
+    Revoked,
+}
+
+impl TokenState {
+    /// Every state.
+    pub const ALL: [TokenState; 3] = [TokenState::Good, TokenState::Expired, TokenState::Revoked];
+
+    /// The state's word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            TokenState::Good => "good",
+            TokenState::Expired => "expired",
+            TokenState::Revoked => "revoked",
+        }
+    }
 }
 
 /// A valid token.
@@ -172,8 +209,8 @@ pub struct GoodToken {
     pub id: TokenId,
     /// The actor in the audit trail.
     pub name: Name,
-    /// The role; `None`: a role of a newer program.
-    pub role: Option<Role>,
+    /// The role.
+    pub role: Role,
     /// The only owner it acts for; `None`: all owners.
     pub owner: Option<OwnerName>,
     /// The end of its lifetime.
@@ -326,7 +363,7 @@ impl Broker {
             Ok(GoodToken {
                 id: row.try_get(0)?,
                 name: row.try_get::<&str, _>(1)?.into(),
-                role: Role::parse(row.try_get(2)?),
+                role: role(&row)?,
                 owner: row.try_get::<Option<&str>, _>(3)?.map(Into::into),
                 expires_at: row.try_get(4)?,
                 used_unsaid: row.try_get(5)?,
@@ -390,15 +427,22 @@ fn row_of(row: &PgRow) -> Result<TokenRow, sqlx::Error> {
     Ok(TokenRow {
         id: row.try_get(0)?,
         name: row.try_get::<&str, _>(1)?.into(),
-        role: row.try_get(2)?,
+        role: role(row)?,
         owner: optional_name(row, 3)?,
         created_at: row.try_get(4)?,
         created_by: row.try_get::<&str, _>(5)?.into(),
         expires_at: row.try_get(6)?,
-        revoked: revoked_at.zip(optional_name(row, 8)?),
+        revoked: revoked_at.zip(optional_name(row, 8)?).map(|(at, by)| Revocation { at, by }),
         last_used_at: row.try_get(9)?,
-        over: row.try_get(10)?,
+        state: match row.try_get(10)? {
+            None => TokenState::Good,
+            Some(word) => words::read("tokens.over", TokenState::ALL, TokenState::as_str, word)?,
+        },
     })
+}
+
+fn role(row: &PgRow) -> Result<Role, sqlx::Error> {
+    words::read("tokens.role", Role::ALL, Role::as_str, row.try_get(2)?)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub use outage::Outage;
 pub use preemption::{
     Preempted, PreemptionAnswer, PreemptionCause, PreemptionError, preemption_version,
 };
-pub use replacement::{Replaced, ReplacementRow};
+pub use replacement::{Replaced, ReplacementRow, ReplacementTimes};
 
 /// The statements of this room, by module and name.
 pub(crate) const STATEMENTS: &[crate::Statements] = &[

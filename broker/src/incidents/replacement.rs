@@ -8,7 +8,7 @@
 use crate::incidents::placement;
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
-use crate::infra::state::{ReplacementState, State};
+use crate::infra::state::{self, ReplacementState, State};
 use crate::log::change::Change;
 use crate::log::trail::Action;
 use crate::moves::lifecycle;
@@ -157,6 +157,15 @@ pub(crate) mod sql {
     }
 }
 
+/// Replacements, counted, and their times.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReplacementTimes {
+    /// The number of replacements by state.
+    pub counts: BTreeMap<ReplacementState, i64>,
+    /// Seconds from event to binding of those that are bound, sorted.
+    pub seconds: Vec<f64>,
+}
+
 /// The result of a pass over failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replaced {
@@ -294,11 +303,13 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn replacement_times(&self) -> Result<(Vec<(String, i64)>, Vec<f64>), DbError> {
+    pub async fn replacement_times(&self) -> Result<ReplacementTimes, DbError> {
         let doing = "counting replacements";
-        let counts = sqlx::query_as(sql::COUNTED).fetch_all(&self.pool).await.doing(doing)?;
-        let times = sqlx::query_scalar(sql::TIMES).fetch_all(&self.pool).await.doing(doing)?;
-        Ok((counts, times))
+        let counts = sqlx::query(sql::COUNTED)
+            .try_map(|row: PgRow| Ok((state::read(row.try_get(0)?)?, row.try_get(1)?)));
+        let counts = counts.fetch_all(&self.pool).await.doing(doing)?.into_iter().collect();
+        let seconds = sqlx::query_scalar(sql::TIMES).fetch_all(&self.pool).await.doing(doing)?;
+        Ok(ReplacementTimes { counts, seconds })
     }
 }
 

@@ -168,6 +168,17 @@ pub(crate) mod sql {
     }
 }
 
+/// How many moves ended in one state, for one reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndedMoves {
+    /// The state.
+    pub state: MoveState,
+    /// Why they ended without being bound; `None`: they were bound.
+    pub reason: Option<MoveReason>,
+    /// The number of moves.
+    pub count: i64,
+}
+
 /// An open move.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenMove {
@@ -461,9 +472,15 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn moves_ended(&self) -> Result<Vec<(String, Option<String>, i64)>, DbError> {
-        let rows = sqlx::query_as(sql::ENDED).fetch_all(&self.pool);
-        rows.await.doing("counting moves that ended")
+    pub async fn moves_ended(&self) -> Result<Vec<EndedMoves>, DbError> {
+        let rows = sqlx::query(sql::ENDED).try_map(|row: PgRow| {
+            Ok(EndedMoves {
+                state: state::read(row.try_get(0)?)?,
+                reason: row.try_get::<Option<&str>, _>(1)?.map(MoveReason::read).transpose()?,
+                count: row.try_get(2)?,
+            })
+        });
+        rows.fetch_all(&self.pool).await.doing("counting moves that ended")
     }
 }
 

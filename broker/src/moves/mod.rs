@@ -10,7 +10,7 @@ pub(crate) mod unfinished;
 
 pub use arrival::Arrivals;
 pub use fleet::MoveOrigin;
-pub use lifecycle::{OpenMove, Opened, Wanted};
+pub use lifecycle::{EndedMoves, OpenMove, Opened, Wanted};
 pub use mover::{Epoch, MoverDistance, MoverError, MoverInstance, MoverStatus, Stopped};
 pub use origin::MoveReason;
 pub use pacing::HORIZON;

@@ -1,5 +1,7 @@
 //! The reason for which a move ended without being bound.
 
+use crate::infra::words;
+
 /// The reason why a move ended unbound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MoveReason {
@@ -42,5 +44,13 @@ impl MoveReason {
             MoveReason::MaintenanceOver => "maintenance_over",
             MoveReason::RolloutPaused => "rollout_paused",
         }
+    }
+
+    /// Reads the reason's word.
+    ///
+    /// # Errors
+    /// [`words::unknown`].
+    pub(crate) fn read(word: &str) -> Result<MoveReason, sqlx::Error> {
+        words::read("moves.reason", MoveReason::ALL, MoveReason::as_str, word)
     }
 }

@@ -155,6 +155,14 @@ impl FailureReason {
             FailureReason::Cancelled => "cancelled",
         }
     }
+
+    /// Reads the reason's word.
+    ///
+    /// # Errors
+    /// [`words::unknown`].
+    pub(crate) fn read(word: &str) -> Result<FailureReason, sqlx::Error> {
+        words::read("solves.reason", FailureReason::ALL, FailureReason::as_str, word)
+    }
 }
 
 serialize_as_word! { Cause, FailureReason }

@@ -11,7 +11,8 @@ use crate::log::change::Change;
 use crate::log::trail::{Action, TargetVersion};
 use crate::queue::{job, solve};
 use crate::targets::awaiting;
-use crate::targets::publish::{Publication, PublishError, Published, SolveEnd, TargetRow};
+use crate::targets::publish::{Publication, PublishError, SolveEnd, TargetRow};
+use crate::targets::published::Published;
 use serde_json::json;
 
 pub(crate) mod sql {

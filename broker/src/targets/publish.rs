@@ -5,12 +5,13 @@ use crate::infra::copy::Rows;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{PublicationId, SolveId};
 use crate::log::change::Change;
-use crate::log::trail::{Action, Seq, TargetVersion};
+use crate::log::trail::{Action, TargetVersion};
 use crate::promises::promise::{self, Promise};
 use crate::queue::job::{self, Lease};
 use crate::queue::solve::{self, Cause};
 use crate::snapshot::region_read::{self, Stored};
 use crate::targets::awaiting;
+use crate::targets::published::{Published, Withheld};
 use crate::topology::places::Topology;
 use chrono::{DateTime, Utc};
 use fleet::audit::{Certified, certificate};
@@ -158,25 +159,6 @@ impl Publication {
         });
         Publication { id, parent: version, solve: None, targets: rows.collect() }
     }
-}
-
-/// A publication that took effect.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Published {
-    /// The new version.
-    pub version: TargetVersion,
-    /// The number of servers whose target was taken.
-    pub taken: u64,
-    /// The number of skipped servers: their binding changed since the snapshot, or they are gone.
-    pub skipped: u64,
-    /// The first 100 skipped servers, by name.
-    pub skipped_servers: Vec<ServerName>,
-    /// The number of servers whose target was withheld because the audit rejected it without the skipped ones.
-    pub kept_back: u64,
-    /// The first 100 withheld servers, by name, with the rule that their target would break.
-    pub kept_back_servers: Vec<(ServerName, String)>,
-    /// The entry in the audit trail; `None`: it had been published before.
-    pub seq: Option<Seq>,
 }
 
 /// Targets cannot be published; nothing was changed.
@@ -358,7 +340,7 @@ async fn keep_back(
 }
 
 /// Servers whose targets are withheld, with the reasons.
-type Withheld = BTreeMap<ServerName, String>;
+type Reasons = BTreeMap<ServerName, String>;
 
 /// The servers whose targets must be withheld: those that replace servers which are back, and those that would break a
 /// rule. Error: the rules that are broken in any case.
@@ -367,7 +349,7 @@ fn judge(
     now: DateTime<Utc>,
     wanted: &BTreeMap<ServerName, Option<ReservationName>>,
     back: &[String],
-) -> Result<(Withheld, Withheld), Vec<String>> {
+) -> Result<(Reasons, Reasons), Vec<String>> {
     let (parts, _) =
         stored.into_parts(now).ok_or_else(|| vec!["no region is loaded".to_owned()])?;
     let region = RegionSnapshot::new(parts).map_err(|error| vec![error.to_string()])?;
@@ -591,7 +573,10 @@ async fn outcome(db: &mut PgConnection, version: TargetVersion) -> Result<Publis
     Ok(Published {
         version,
         kept_back: kept_back.unsigned_abs(),
-        kept_back_servers: reasons.into_iter().map(|(of, why)| (of.into(), why)).collect(),
+        kept_back_servers: reasons
+            .into_iter()
+            .map(|(of, why)| Withheld { server: of.into(), why })
+            .collect(),
         taken: taken.unsigned_abs(),
         skipped: skipped.unsigned_abs(),
         skipped_servers: names.into_iter().map(Into::into).collect(),

@@ -8,6 +8,8 @@
 use crate::health::unavailability;
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::state::{self, MoveState, State};
+use crate::infra::words::{name, optional_name};
 use crate::log::change::Change;
 use crate::log::trail::Action;
 use crate::moves::lifecycle;
@@ -19,6 +21,8 @@ use chrono::{DateTime, Utc};
 use fleet::edit::{ServerEdit, WrongField};
 use fleet::{ReservationName, Scope, ServerName, UnavailabilityKind, UnavailabilityRow};
 use sqlx::PgConnection;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
 use std::collections::BTreeSet;
 use uuid::Uuid;
 
@@ -70,7 +74,7 @@ pub struct Decommission {
     /// The owner; `None`: the server is free.
     pub reservation: Option<ReservationName>,
     /// The state of its move; `None`: no move is open.
-    pub step: Option<String>,
+    pub step: Option<MoveState>,
     /// The actor that asked for it.
     pub asked_by: String,
     /// The time of the request.
@@ -81,10 +85,10 @@ pub struct Decommission {
 
 impl Decommission {
     /// The progress, for people.
-    pub fn progress(&self) -> &str {
-        match (&self.step, &self.reservation) {
-            (Some(step), _) if step == "pending" => "waits for its move",
-            (Some(step), _) => step,
+    pub fn progress(&self) -> &'static str {
+        match (self.step, &self.reservation) {
+            (Some(MoveState::Pending), _) => "waits for its move",
+            (Some(step), _) => step.as_str(),
             (None, Some(_)) => "waits for its move",
             (None, None) => "free",
         }
@@ -228,19 +232,16 @@ impl Broker {
     /// # Errors
     /// If Postgres fails.
     pub async fn decommissions(&self) -> Result<Vec<Decommission>, DbError> {
-        type Row = (String, Option<String>, Option<String>, String, DateTime<Utc>, Option<String>);
-        let rows: Vec<Row> = sqlx::query_as(sql::LISTED)
-            .fetch_all(&self.pool)
-            .await
-            .doing("listing servers that are drained")?;
-        let of = |(server, reservation, step, asked_by, asked_at, refused): Row| Decommission {
-            server: server.into(),
-            reservation: reservation.map(Into::into),
-            step,
-            asked_by,
-            asked_at,
-            refused,
-        };
-        Ok(rows.into_iter().map(of).collect())
+        let rows = sqlx::query(sql::LISTED).try_map(|row: PgRow| {
+            Ok(Decommission {
+                server: name(&row, 0)?,
+                reservation: optional_name(&row, 1)?,
+                step: row.try_get::<Option<&str>, _>(2)?.map(state::read).transpose()?,
+                asked_by: row.try_get(3)?,
+                asked_at: row.try_get(4)?,
+                refused: row.try_get(5)?,
+            })
+        });
+        rows.fetch_all(&self.pool).await.doing("listing servers that are drained")
     }
 }

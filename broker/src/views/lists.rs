@@ -317,7 +317,6 @@ impl Broker {
 
 pub(crate) fn moved(row: &PgRow) -> Result<MoveRow, sqlx::Error> {
     let reason: Option<&str> = row.try_get(10)?;
-    let known = |word| words::read("moves.reason", MoveReason::ALL, MoveReason::as_str, word);
     Ok(MoveRow {
         id: row.try_get(0)?,
         server: name(row, 1)?,
@@ -329,7 +328,7 @@ pub(crate) fn moved(row: &PgRow) -> Result<MoveRow, sqlx::Error> {
         opened_at: row.try_get(7)?,
         origin: words::read("moves.origin", MoveOrigin::ALL, MoveOrigin::as_str, row.try_get(8)?)?,
         in_use: row.try_get(9)?,
-        reason: reason.map(known).transpose()?,
+        reason: reason.map(MoveReason::read).transpose()?,
         detail: row.try_get(11)?,
     })
 }

@@ -3,8 +3,16 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
+use crate::infra::state::{
+    self, EmergencyState, JobState, MoveState, ReplacementState, SolveState,
+};
+use crate::infra::words;
+use crate::moves::origin::MoveReason;
+use crate::queue::job::JobKind;
+use crate::queue::solve::FailureReason;
 use crate::views::status::{self, ServerCounts};
-use crate::views::stuck;
+use crate::views::stuck::{self, Machine};
+use fleet::MoveOrigin;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use std::collections::BTreeMap;
@@ -49,10 +57,16 @@ pub(crate) mod sql {
             FROM solves WHERE state = 'published'";
         LAST = "SELECT (r.report #>> '{phase1,gap}')::float8, (r.report #>> '{moves,in_use}')::float8, \
                 (r.report #>> '{moves,idle}')::float8, (r.report ->> 'shortfall_rru')::float8, \
-                (r.report #>> '{seconds,total}')::float8, (r.report #>> '{buffer,share}')::float8, \
-                r.report -> 'steps' \
+                (r.report #>> '{seconds,total}')::float8, (r.report #>> '{buffer,share}')::float8 \
             FROM solves s JOIN solve_reports r USING (solve_id) \
             WHERE s.state = 'published' ORDER BY s.version DESC LIMIT 1";
+        LAST_STEPS = "SELECT t.phase, t.step, sum(t.seconds) FROM solve_reports r, \
+                jsonb_to_recordset(CASE jsonb_typeof(r.report -> 'steps') WHEN 'array' THEN r.report -> 'steps' \
+                    ELSE '[]' END) AS t (phase int, step text, seconds float8) \
+            WHERE r.solve_id = (SELECT solve_id FROM solves WHERE state = 'published' \
+                ORDER BY version DESC LIMIT 1) \
+                AND t.phase IS NOT NULL AND t.step IS NOT NULL AND t.seconds IS NOT NULL \
+            GROUP BY 1, 2 ORDER BY 1, 2";
     }
 }
 
@@ -74,17 +88,96 @@ pub struct LastSolve {
     pub seconds: Option<f64>,
     /// The embedded buffer as a share of the requested capacity.
     pub buffer_share: Option<f64>,
-    /// The duration of each step of each phase.
-    pub steps: BTreeMap<(String, String), f64>,
+    /// The duration of each step of each phase, by phase and step.
+    pub steps: Vec<StepSeconds>,
+}
+
+/// The duration of a step of a solve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepSeconds {
+    /// The phase: 1 or 2.
+    pub phase: i32,
+    /// The step's name.
+    pub step: String,
+    /// Seconds, of all its runs.
+    pub seconds: f64,
+}
+
+/// How many solves ended in one state, for one reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SolveCount {
+    /// The state.
+    pub state: SolveState,
+    /// Why they failed; `None`: they did not.
+    pub reason: Option<FailureReason>,
+    /// The number of solves.
+    pub count: i64,
+}
+
+/// How many jobs of one kind are in one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobCount {
+    /// The kind.
+    pub kind: JobKind,
+    /// The state.
+    pub state: JobState,
+    /// The number of jobs.
+    pub count: i64,
+}
+
+/// How many moves failed or expired, by class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailedMoveCount {
+    /// Why they were opened.
+    pub origin: MoveOrigin,
+    /// Whether containers ran on the servers.
+    pub in_use: bool,
+    /// Why they ended.
+    pub reason: MoveReason,
+    /// The number of moves.
+    pub count: i64,
+}
+
+/// How many things have been in one state for too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StuckCount {
+    /// The table of its states.
+    pub machine: Machine,
+    /// The word of the state.
+    pub state: &'static str,
+    /// The number of things.
+    pub count: i64,
+}
+
+/// How many emergencies are in one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EmergencyCount {
+    /// The state.
+    pub state: EmergencyState,
+    /// The number of emergencies.
+    pub count: i64,
+    /// How many of them no solve has covered yet.
+    pub debts: i64,
+}
+
+/// Seconds that show whether the mover keeps up.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MoverSeconds {
+    /// The duration of a lease renewal.
+    pub round_trip: Option<f64>,
+    /// The duration of the last full pass.
+    pub pass: Option<f64>,
+    /// The duration of the lease.
+    pub lease: Option<f64>,
 }
 
 /// Metrics of one instant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics {
     /// Solves that ended, by state and reason.
-    pub solves: Vec<(String, String, i64)>,
+    pub solves: Vec<SolveCount>,
     /// Jobs by kind and state.
-    pub jobs: Vec<(String, String, i64)>,
+    pub jobs: Vec<JobCount>,
     /// The number of lost workers.
     pub leases_lost: i64,
     /// Seconds since the last publication of a solve; `None`: there was no publication.
@@ -100,29 +193,29 @@ pub struct Metrics {
     /// The last published solve.
     pub last: Option<LastSolve>,
     /// Open moves by state.
-    pub moves: Vec<(String, i64)>,
-    /// Failed and expired moves: origin, whether the server was in use, reason, number.
-    pub failed_moves: Vec<(String, bool, String, i64)>,
-    /// Refused requests by reason; a request with several reasons counts once for each.
-    pub refusals: Vec<(String, i64)>,
-    /// Overdue things by machine and state, zeros included.
-    pub stuck: Vec<(String, String, i64)>,
+    pub moves: BTreeMap<MoveState, i64>,
+    /// Failed and expired moves by class.
+    pub failed_moves: Vec<FailedMoveCount>,
+    /// Refused requests by the code of the reason; a request with several reasons counts once for each.
+    pub refusals: BTreeMap<String, i64>,
+    /// Overdue things by table and state, zeros included.
+    pub stuck: Vec<StuckCount>,
     /// Failed servers by the state of their replacement.
-    pub replacements: Vec<(String, i64)>,
+    pub replacements: BTreeMap<ReplacementState, i64>,
     /// Replacements within each of [`REPLACED_WITHIN`], from event to binding.
     pub replaced_within: Vec<i64>,
     /// The total of those times, in seconds.
     pub replaced_seconds: f64,
-    /// Emergencies by state, and how many of them no solve has covered yet.
-    pub emergencies: Vec<(String, i64, i64)>,
+    /// Emergencies by state.
+    pub emergencies: Vec<EmergencyCount>,
     /// Lost MSBs.
     pub outages: i64,
     /// Whether a mover is active.
     pub mover_acts: bool,
     /// Whether the stop switch is set.
     pub mover_stopped: bool,
-    /// Seconds: the duration of a lease renewal, of the last full pass, and of the lease.
-    pub mover_seconds: [Option<f64>; 3],
+    /// Durations of the mover.
+    pub mover_seconds: MoverSeconds,
 }
 
 impl Broker {
@@ -134,7 +227,7 @@ impl Broker {
         let doing = "reading metrics";
         let mut tx = self.begin_reading().await.doing(doing)?;
         let (machines, states, longest) = stuck::stays();
-        let counts: Vec<(String, String, String, i64)> = sqlx::query_as(sql::COUNTS)
+        let counts: Vec<CountRow> = sqlx::query_as(sql::COUNTS)
             .bind(&machines)
             .bind(&states)
             .bind(longest)
@@ -142,20 +235,6 @@ impl Broker {
             .fetch_all(&mut *tx)
             .await
             .doing(doing)?;
-        let of = |what: &str| -> Vec<(String, String, i64)> {
-            let rows = counts.iter().filter(|row| row.0 == what);
-            rows.map(|(_, a, b, count)| (a.clone(), b.clone(), *count)).collect()
-        };
-        let mut emergencies: BTreeMap<String, (i64, i64)> = BTreeMap::new();
-        for (state, debt, count) in of("emergencies") {
-            let (all, debts) = emergencies.entry(state).or_default();
-            *all += count;
-            *debts += if debt.is_empty() { 0 } else { count };
-        }
-        let within = |end: &f64| {
-            let word = end.to_string();
-            of("waits").iter().find(|row| row.0 == word).map_or(0, |row| row.2)
-        };
         let (
             published_seconds_ago,
             seq,
@@ -173,67 +252,113 @@ impl Broker {
             .fetch_optional(&mut *tx)
             .await
             .doing(doing)?;
+        let steps = sqlx::query(sql::LAST_STEPS).try_map(|row: PgRow| {
+            Ok(StepSeconds {
+                phase: row.try_get(0)?,
+                step: row.try_get(1)?,
+                seconds: row.try_get(2)?,
+            })
+        });
+        let steps = steps.fetch_all(&mut *tx).await.doing(doing)?;
         tx.commit().await.doing(doing)?;
-        Ok(Metrics {
-            solves: of("solves"),
-            jobs: of("jobs"),
+        let mut metrics = Metrics {
             leases_lost,
             published_seconds_ago,
             skipped,
             seq,
             version,
             servers,
-            last,
-            moves: of("moves").into_iter().map(|row| (row.0, row.2)).collect(),
-            failed_moves: of("failed_moves").into_iter().filter_map(failed_moves).collect(),
-            refusals: of("refusals").into_iter().map(|row| (row.0, row.2)).collect(),
-            stuck: kinds_of_stay(&machines, &states, &of("stuck")),
-            replacements: of("replacements").into_iter().map(|row| (row.0, row.2)).collect(),
-            replaced_within: REPLACED_WITHIN.iter().map(within).collect(),
+            last: last.map(|last| LastSolve { steps, ..last }),
+            stuck: kinds_of_stay(&machines, &states).doing(doing)?,
+            replaced_within: vec![0; REPLACED_WITHIN.len()],
             replaced_seconds,
-            emergencies: emergencies
-                .into_iter()
-                .map(|(state, (n, debts))| (state, n, debts))
-                .collect(),
-            outages: of("outages").iter().map(|row| row.2).sum(),
             mover_acts,
             mover_stopped,
-            mover_seconds: std::array::from_fn(|at| {
-                let millis: &Vec<Option<i64>> = &mover_millis;
-                millis.get(at).copied().flatten().map(|millis| millis as f64 / 1_000.0)
-            }),
-        })
+            mover_seconds: mover_seconds(mover_millis),
+            ..Metrics::default()
+        };
+        for row in counts {
+            metrics.count(&row).doing(doing)?;
+        }
+        Ok(metrics)
     }
 }
 
-fn failed_moves(
-    (origin, words, count): (String, String, i64),
-) -> Option<(String, bool, String, i64)> {
-    let (in_use, reason) = words.split_once(' ')?;
-    Some((origin, in_use == "yes", reason.to_owned(), count))
+/// What is counted, two words, and the number.
+type CountRow = (String, String, String, i64);
+
+impl Metrics {
+    /// Adds a row of [`sql::COUNTS`].
+    fn count(&mut self, (what, a, b, count): &CountRow) -> Result<(), sqlx::Error> {
+        let count = *count;
+        match what.as_str() {
+            "solves" => {
+                let reason = Some(b.as_str()).filter(|word| !word.is_empty());
+                let reason = reason.map(FailureReason::read).transpose()?;
+                self.solves.push(SolveCount { state: state::read(a)?, reason, count });
+            }
+            "jobs" => {
+                let kind = JobKind::read(a)?;
+                self.jobs.push(JobCount { kind, state: state::read(b)?, count });
+            }
+            "moves" => *self.moves.entry(state::read(a)?).or_default() += count,
+            "stuck" => {
+                let machine = Machine::read(a)?;
+                let state = machine.state(b)?;
+                let kind =
+                    self.stuck.iter_mut().find(|of| of.machine == machine && of.state == state);
+                kind.into_iter().for_each(|of| of.count = count);
+            }
+            "replacements" => *self.replacements.entry(state::read(a)?).or_default() += count,
+            "waits" => {
+                let at = REPLACED_WITHIN.iter().position(|bound| bound.to_string() == *a);
+                let at = at.and_then(|at| self.replaced_within.get_mut(at));
+                at.into_iter().for_each(|of| *of = count);
+            }
+            "emergencies" => self.count_emergencies(state::read(a)?, !b.is_empty(), count),
+            "failed_moves" => {
+                let (in_use, reason) = b.split_once(' ').unwrap_or((b, ""));
+                self.failed_moves.push(FailedMoveCount {
+                    origin: words::read("moves.origin", MoveOrigin::ALL, MoveOrigin::as_str, a)?,
+                    in_use: in_use == "yes",
+                    reason: MoveReason::read(reason)?,
+                    count,
+                });
+            }
+            "refusals" => *self.refusals.entry(a.clone()).or_default() += count,
+            "outages" => self.outages = count,
+            what => return Err(words::unknown("metrics.COUNTS", what)),
+        }
+        Ok(())
+    }
+
+    fn count_emergencies(&mut self, state: EmergencyState, owed: bool, count: i64) {
+        let debts = if owed { count } else { 0 };
+        match self.emergencies.iter_mut().find(|of| of.state == state) {
+            Some(of) => {
+                of.count += count;
+                of.debts += debts;
+            }
+            None => self.emergencies.push(EmergencyCount { state, count, debts }),
+        }
+    }
 }
 
-fn kinds_of_stay(
-    machines: &[&str],
-    states: &[&str],
-    counted: &[(String, String, i64)],
-) -> Vec<(String, String, i64)> {
-    let kinds = machines.iter().zip(states);
-    let count = |machine: &str, state: &str| {
-        let found = counted.iter().find(|row| row.0 == machine && row.1 == state);
-        found.map_or(0, |row| row.2)
+fn mover_seconds(millis: Vec<Option<i64>>) -> MoverSeconds {
+    let mut seconds = millis.into_iter().map(|millis| Some(millis? as f64 / 1_000.0));
+    let mut next = || seconds.next().flatten();
+    MoverSeconds { round_trip: next(), pass: next(), lease: next() }
+}
+
+fn kinds_of_stay(machines: &[&str], states: &[&str]) -> Result<Vec<StuckCount>, sqlx::Error> {
+    let kind = |(machine, state): (&&str, &&str)| {
+        let machine = Machine::read(machine)?;
+        Ok(StuckCount { machine, state: machine.state(state)?, count: 0 })
     };
-    kinds.map(|(a, b)| ((*a).to_owned(), (*b).to_owned(), count(a, b))).collect()
+    machines.iter().zip(states).map(kind).collect()
 }
 
 fn last(row: &PgRow) -> Result<LastSolve, sqlx::Error> {
-    let steps: Option<serde_json::Value> = row.try_get(6)?;
-    let mut by_name: BTreeMap<(String, String), f64> = BTreeMap::new();
-    for step in steps.as_ref().and_then(|steps| steps.as_array()).into_iter().flatten() {
-        let phase = step["phase"].to_string();
-        let name = step["step"].as_str().unwrap_or_default().to_owned();
-        *by_name.entry((phase, name)).or_default() += step["seconds"].as_f64().unwrap_or(0.0);
-    }
     Ok(LastSolve {
         gap: row.try_get(0)?,
         moves_in_use: row.try_get(1)?,
@@ -241,6 +366,6 @@ fn last(row: &PgRow) -> Result<LastSolve, sqlx::Error> {
         shortfall: row.try_get(3)?,
         seconds: row.try_get(4)?,
         buffer_share: row.try_get(5)?,
-        steps: by_name,
+        steps: Vec::new(),
     })
 }

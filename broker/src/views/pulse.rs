@@ -24,12 +24,21 @@ pub(crate) mod sql {
 /// A value that differs once a step of a move, the state of a solve or its progress has changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pulse {
-    /// Open moves and the last change of their states.
-    pub moves: (i64, Option<DateTime<Utc>>),
+    /// The open moves.
+    pub moves: MovesPulse,
     /// The last change of state of a solve.
     pub solves: Option<DateTime<Utc>>,
     /// The last report of the running solve.
     pub progress: Option<DateTime<Utc>>,
+}
+
+/// The open moves, as far as a step of one of them changes this.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MovesPulse {
+    /// The number of open moves.
+    pub open: i64,
+    /// The last change of the state of one.
+    pub changed_at: Option<DateTime<Utc>>,
 }
 
 impl Broker {
@@ -39,8 +48,8 @@ impl Broker {
     /// If Postgres fails.
     pub async fn pulse(&self) -> Result<Pulse, DbError> {
         let read = sqlx::query_as(sql::PULSE).fetch_one(&self.pool);
-        let (open, moved, solves, progress) = read.await.doing("looking for changes")?;
-        Ok(Pulse { moves: (open, moved), solves, progress })
+        let (open, changed_at, solves, progress) = read.await.doing("looking for changes")?;
+        Ok(Pulse { moves: MovesPulse { open, changed_at }, solves, progress })
     }
 
     /// The different actions of the audit trail after one number up to another; `None`: too many to read.

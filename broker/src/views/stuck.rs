@@ -84,12 +84,12 @@ impl Machine {
         }
     }
 
-    fn read(word: &str) -> Result<Machine, sqlx::Error> {
+    pub(crate) fn read(word: &str) -> Result<Machine, sqlx::Error> {
         words::read("watched_states.machine", Machine::ALL, Machine::as_str, word)
     }
 
     /// The word of one of its states.
-    fn state(self, word: &str) -> Result<&'static str, sqlx::Error> {
+    pub(crate) fn state(self, word: &str) -> Result<&'static str, sqlx::Error> {
         let known = self.states().into_iter().map(|(state, _)| state);
         words::read(&format!("{}.state", self.as_str()), known, |state| state, word)
     }

@@ -106,11 +106,20 @@ pub struct ReservationSummary {
     /// A version that changes with every change by the owner and every decision about a request.
     pub version: String,
     /// The request that waits for its answer.
-    pub open: Option<(RequestId, RequestState)>,
+    pub open: Option<OpenRequest>,
     /// The request it is promised by; `None`: it was loaded from a snapshot.
     pub in_force: Option<InForce>,
     /// The rollout of its last host profile; `None`: the profile never changed.
     pub rollout: Option<Rollout>,
+}
+
+/// A request that waits for its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenRequest {
+    /// Its id.
+    pub request: RequestId,
+    /// Its state.
+    pub state: RequestState,
 }
 
 /// A request that a promise rests on.
@@ -229,7 +238,8 @@ fn summary(
         labels,
         contract: row.try_get::<Option<Json<Contract>>, _>(21)?.map(|Json(contract)| contract),
         version: version(Some(promise_version), row.try_get(14)?),
-        open: Option::zip(row.try_get(15)?, state(16)?),
+        open: Option::zip(row.try_get(15)?, state(16)?)
+            .map(|(request, state)| OpenRequest { request, state }),
         in_force,
         rollout: row.try_get::<Option<Json<Rollout>>, _>(23)?.map(|Json(rollout)| rollout),
     })

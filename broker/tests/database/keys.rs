@@ -82,7 +82,7 @@ async fn outdated_version_is_refused() {
     broker.submit_request("asker", &submission(&card.version)).await.expect("it is the version");
     let now = broker.reservation_summary("web").await.expect("read").expect("there");
     assert_ne!(now.version, card.version);
-    assert_eq!(now.open.map(|(_, state)| state), Some(RequestState::Submitted));
+    assert_eq!(now.open.map(|of| of.state), Some(RequestState::Submitted));
     let error = broker.submit_request("asker", &submission(&card.version)).await;
     let Err(SubmitError::Stale { current }) = error else { panic!("{error:?}") };
     assert_eq!(current, now.version);

@@ -3,7 +3,10 @@
 use crate::harness::Database;
 use crate::jobs::{claim, cut_off, request, with_small};
 use crate::publish::{publication, target};
-use broker::{FailureReason, JobKind, Metrics, REPLACED_WITHIN, SolveEnd, TimeSpan};
+use broker::{
+    FailureReason, JobCount, JobKind, JobState, Metrics, REPLACED_WITHIN, SolveCount, SolveEnd,
+    SolveState, StepSeconds, TimeSpan,
+};
 use chrono::TimeDelta;
 use serde_json::json;
 use std::time::Duration;
@@ -13,7 +16,7 @@ async fn metrics_count_stored_rows() {
     let empty = Database::new().await.broker.metrics().await.expect("read");
     // What could be stuck is named, and nothing is.
     assert!(
-        empty.stuck.len() > 10 && empty.stuck.iter().all(|row| row.2 == 0),
+        empty.stuck.len() > 10 && empty.stuck.iter().all(|row| row.count == 0),
         "{:?}",
         empty.stuck
     );
@@ -50,9 +53,13 @@ async fn metrics_count_stored_rows() {
     request(&database).await;
 
     let read = broker.metrics().await.expect("read");
-    let row = |a: &str, b: &str, count| (a.to_owned(), b.to_owned(), count);
-    assert_eq!(read.solves, [row("failed", "crashed", 1), row("published", "", 1)]);
-    let waiting = row("solve", "waiting", 1);
+    let crashed = Some(FailureReason::Crashed);
+    let ended = |state, reason| SolveCount { state, reason, count: 1 };
+    assert_eq!(
+        read.solves,
+        [ended(SolveState::Failed, crashed), ended(SolveState::Published, None)]
+    );
+    let waiting = JobCount { kind: JobKind::Solve, state: JobState::Waiting, count: 1 };
     assert!(read.jobs.contains(&waiting), "{:?}", read.jobs);
     assert_eq!((read.leases_lost, read.skipped), (1, Some(1)));
     // Loaded, asked for three times, published.
@@ -66,8 +73,8 @@ async fn metrics_count_stored_rows() {
     assert_eq!((last.gap, last.moves_in_use, last.moves_idle), (Some(0.25), Some(3.0), Some(40.0)));
     assert_eq!((last.shortfall, last.seconds), (Some(1.5), Some(12.5)));
     assert_eq!(last.buffer_share, Some(0.2));
-    let step = |phase: &str, name: &str| last.steps.get(&(phase.to_owned(), name.to_owned()));
-    assert_eq!((step("1", "lp"), step("2", "racks")), (Some(&1.5), Some(&0.25)));
+    let step = |phase, step: &str, seconds| StepSeconds { phase, step: step.to_owned(), seconds };
+    assert_eq!(last.steps, [step(1, "lp", 1.5), step(2, "racks", 0.25)]);
 
     let found = broker.solve_figures(10).await.expect("read");
     assert_eq!(found.len(), 1, "failed ones have none");

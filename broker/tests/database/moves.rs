@@ -4,9 +4,10 @@ use crate::harness::Database;
 use crate::publish::{publication, target};
 use crate::regions::small;
 use broker::{
-    Epoch, ImportOptions, Machine, MoveOrigin, MoveReason, MoveState, MoverError, MoverInstance,
-    OpenMove, Opened, Stopped,
+    EndedMoves, Epoch, ImportOptions, Machine, MoveOrigin, MoveReason, MoveState, MoverError,
+    MoverInstance, OpenMove, Opened, State as _, Stopped, StuckCount,
 };
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(600);
@@ -75,13 +76,14 @@ async fn targets_become_moves_and_then_owners() {
         .execute("UPDATE moves SET state_at = state_at - interval '3 h' WHERE server = 's006'")
         .await;
     let read = broker.metrics().await.expect("read");
-    assert_eq!(read.moves, [("pending".to_owned(), 2)]);
+    assert_eq!(read.moves, BTreeMap::from([(MoveState::Pending, 2)]));
     let stuck = broker.stuck().await.expect("read");
     assert_eq!(
         stuck.iter().map(|of| (of.machine, &*of.subject)).collect::<Vec<_>>(),
         [(Machine::Moves, "s006")]
     );
-    let pending = ("moves".to_owned(), "pending".to_owned(), 1);
+    let pending =
+        StuckCount { machine: Machine::Moves, state: MoveState::Pending.as_str(), count: 1 };
     assert!(read.stuck.contains(&pending), "{:?}", read.stuck);
     assert!(read.mover_acts && !read.mover_stopped);
     let now = broker.clock().await.expect("asked");
@@ -112,7 +114,10 @@ async fn targets_become_moves_and_then_owners() {
     let begun = broker.recently_begun(LONG).await.expect("counted");
     assert_eq!(begun.iter().map(|(_, count)| count).sum::<u64>(), 2);
     assert!(broker.metrics().await.expect("read").moves.is_empty());
-    assert_eq!(broker.moves_ended().await.expect("counted"), [("bound".to_owned(), None, 2)]);
+    assert_eq!(
+        broker.moves_ended().await.expect("counted"),
+        [EndedMoves { state: MoveState::Bound, reason: None, count: 2 }]
+    );
     assert!(under_way(&database).await.is_empty());
     at_rest(&database).await;
 }

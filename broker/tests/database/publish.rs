@@ -4,7 +4,7 @@ use crate::harness::Database;
 use crate::regions::{at, generated, reservation, server, small, small_parts};
 use broker::{
     Action, Cause, Export, Fault, ImportOptions, Lease, Publication, PublicationId, PublishError,
-    Published, Report, Reported, Seq, SolveEnd, SolveId, TargetRow, TargetVersion,
+    Published, Report, Reported, Seq, SolveEnd, SolveId, TargetRow, TargetVersion, Withheld,
 };
 use chrono::DateTime;
 use fleet::{
@@ -319,7 +319,7 @@ async fn targets_broken_by_a_skip_are_withheld() {
     let published = database.broker.publish("solver", &first).await.expect("published");
     assert_eq!((held(&database, "web").await, held(&database, "batch").await), (4, 1));
     assert_eq!((published.taken, published.skipped, published.kept_back), (1, 1, 1));
-    let (server, why) = &published.kept_back_servers[0];
+    let Withheld { server, why } = &published.kept_back_servers[0];
     assert_eq!(server.as_ref(), "s000");
     assert_eq!(why, "reservation \"web\" would be 1 RRU short; today it is 0");
     let entry = database.broker.trail(Seq(1), 1).await.expect("a trail").remove(0);
@@ -404,7 +404,7 @@ async fn targets_that_replace_returned_servers_are_withheld() {
         let (owner, moves, _) = binding(&database, "s008").await;
         assert_eq!((owner.as_deref(), moves), (Some("other"), !is_back));
         if is_back {
-            let (server, why) = &published.kept_back_servers[0];
+            let Withheld { server, why } = &published.kept_back_servers[0];
             assert_eq!(&**server, "s008");
             assert!(why.contains("\"web\" are back since the solve began"), "{why}");
         }

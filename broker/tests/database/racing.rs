@@ -83,7 +83,7 @@ async fn race(wishes: Vec<Wish>, bound: Vec<usize>) {
     for (published, number) in &in_order {
         let kept_back = |server: usize| {
             let name = row(server, 0, None).server;
-            published.kept_back_servers.iter().any(|(kept, _)| *kept == name)
+            published.kept_back_servers.iter().any(|of| of.server == name)
         };
         let taken = wishes[*number].iter().filter(|(server, _)| !kept_back(**server));
         last.extend(taken.map(|(server, to)| (*server, *to)));

@@ -1,7 +1,7 @@
 //! Tokens and sessions: made, found, over.
 
 use crate::harness::Database;
-use broker::{NewToken, Role, Seq, TOKEN_LIFE_MAX, TokenError};
+use broker::{NewToken, Role, Seq, TOKEN_LIFE_MAX, TokenError, TokenState};
 use std::time::Duration;
 
 fn token(name: &str, role: Role, owner: Option<&str>) -> NewToken {
@@ -22,10 +22,7 @@ async fn token_is_found_by_digest_until_revoked() {
         ("web-deployer", Some("web"), "ann")
     );
     let found = broker.token(&web.digest).await.expect("asked").expect("found");
-    assert_eq!(
-        (found.id, found.role, found.owner.as_deref()),
-        (made.id, Some(Role::Owner), Some("web"))
-    );
+    assert_eq!((found.id, found.role, found.owner.as_deref()), (made.id, Role::Owner, Some("web")));
     assert_eq!(broker.token(&[0; 32]).await.expect("asked"), None);
 
     // When it was last used is written once a minute.
@@ -41,7 +38,7 @@ async fn token_is_found_by_digest_until_revoked() {
     let error = broker.create_token("ann", &again).await.expect_err("twice");
     assert!(matches!(error, TokenError::NameTaken { .. }), "{error}");
     let revoked = broker.revoke_token("bob", "web-deployer").await.expect("revoked");
-    assert_eq!(revoked.revoked.as_ref().map(|(_, by)| &**by), Some("bob"));
+    assert_eq!(revoked.revoked.as_ref().map(|of| &*of.by), Some("bob"));
     assert_eq!(broker.token(&web.digest).await.expect("asked"), None);
     for which in ["web-deployer", &made.id.to_string(), "unknown", "", "a\0b"] {
         let error = broker.revoke_token("bob", which).await.expect_err("over");
@@ -74,7 +71,7 @@ async fn token_expires_by_database_clock() {
         .await;
     assert_eq!(broker.token(&short.digest).await.expect("asked"), None);
     assert!(broker.tokens(false, 10).await.expect("listed").is_empty());
-    assert_eq!(broker.tokens(true, 10).await.expect("listed")[0].over.as_deref(), Some("expired"));
+    assert_eq!(broker.tokens(true, 10).await.expect("listed")[0].state, TokenState::Expired);
 }
 
 #[tokio::test]

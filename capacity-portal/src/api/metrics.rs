@@ -1,8 +1,9 @@
 //! Metrics in the text format of Prometheus.
 
 use broker::{
-    EmergencyState, FailureReason, JobKind, LastSolve, Metrics, MoveOrigin, MoveReason,
-    REPLACED_WITHIN, ReplacementState, STATEMENT_WITHIN, State, StatementTimes,
+    EmergencyState, FailedMoveCount, FailureReason, JobKind, JobState, LastSolve, Metrics,
+    MoveOrigin, MoveReason, MoverSeconds, REPLACED_WITHIN, ReplacementState, STATEMENT_WITHIN,
+    SolveState, State, StatementTimes,
 };
 use control::CachedRegion;
 use control::admission::REASONS;
@@ -277,32 +278,41 @@ fn certified(
 
 fn stored(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Error> {
     // Codes that never occurred are 0: Prometheus cannot see an absent series increase.
-    let reasons = FailureReason::ALL.map(|reason| ("failed", reason.as_str()));
-    let ends = [("published", ""), ("stale", "")].into_iter().chain(reasons);
+    let reasons = FailureReason::ALL.map(|reason| (SolveState::Failed, Some(reason)));
+    let ends = [(SolveState::Published, None), (SolveState::Stale, None)];
+    let solves = ends.into_iter().chain(reasons).map(|(state, reason)| {
+        let found = metrics.solves.iter().find(|of| of.state == state && of.reason == reason);
+        let labels = [state.as_str(), reason.map_or("", FailureReason::as_str)];
+        (labels.map(str::to_owned), found.map_or(0, |of| of.count))
+    });
     page.counters(
         "ras_solves_total",
         "ended solves by state (published, stale, failed) and reason of failure",
         ["state", "reason"],
-        ends.map(|(state, reason)| words(&metrics.solves, state, reason)),
+        solves,
     )?;
-    let open = JobKind::ALL.into_iter().flat_map(|kind| [(kind, "waiting"), (kind, "running")]);
-    let open = open.map(|(kind, state)| words(&metrics.jobs, kind.as_str(), state));
+    let jobs = |kind: JobKind, state: JobState| {
+        let found = metrics.jobs.iter().find(|of| of.kind == kind && of.state == state);
+        found.map_or(0, |of| of.count)
+    };
+    let kinds = JobKind::ALL.into_iter();
+    let open = kinds.flat_map(|kind| [(kind, JobState::Waiting), (kind, JobState::Running)]);
     page.gauges(
         "ras_queue_jobs",
         "queued and running jobs",
         ["kind", "state"],
-        open.map(|(labels, count)| (labels, count as f64)),
+        open.map(|(kind, state)| {
+            ([kind.as_str(), state.as_str()].map(str::to_owned), jobs(kind, state) as f64)
+        }),
     )?;
     page.counters(
         "ras_jobs_failed_total",
         "jobs that failed after all attempts",
         ["kind"],
-        JobKind::ALL.map(|kind| {
-            let ([kind, _], count) = words(&metrics.jobs, kind.as_str(), "failed");
-            ([kind], count)
-        }),
+        JobKind::ALL.map(|kind| ([kind.as_str().to_owned()], jobs(kind, JobState::Failed))),
     )?;
-    let moves = metrics.moves.iter().map(|(state, count)| ([state.clone()], *count as f64));
+    let moves = metrics.moves.iter();
+    let moves = moves.map(|(state, count)| ([state.as_str().to_owned()], *count as f64));
     page.gauges("ras_moves", "open moves", ["state"], moves)?;
     ended_badly(page, metrics)?;
     let stuck = metrics.stuck.iter();
@@ -310,13 +320,13 @@ fn stored(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Error> {
         "ras_stuck",
         "objects that have been in one state for too long",
         ["machine", "state"],
-        stuck.map(|(machine, state, count)| ([machine.clone(), state.clone()], *count as f64)),
+        stuck.map(|of| ([of.machine.as_str(), of.state].map(str::to_owned), of.count as f64)),
     )?;
     let flag = |flag: bool| Some(if flag { 1.0 } else { 0.0 });
     page.gauge("ras_mover_acts", "whether a mover is active", flag(metrics.mover_acts))?;
     let help = "whether the mover's stop switch is pulled";
     page.gauge("ras_mover_stopped", help, flag(metrics.mover_stopped))?;
-    let [round_trip, pass, lease] = metrics.mover_seconds;
+    let MoverSeconds { round_trip, pass, lease } = metrics.mover_seconds;
     let help = "how long a renewal of the mover's lease takes: from two thirds of the lease on it cannot act";
     page.gauge("ras_mover_round_trip_seconds", help, round_trip)?;
     page.gauge("ras_mover_pass_seconds", "duration of the last full pass of the mover", pass)?;
@@ -362,11 +372,13 @@ fn ended_badly(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Error> 
         "moves that the host refused or that timed out, by origin and whether the server was in use",
         ["origin", "in_use", "reason"],
         classes.flatten().map(|(origin, in_use, reason)| {
-            let class = (origin.as_str(), in_use, reason.as_str());
-            let found = metrics.failed_moves.iter().find(|(a, b, c, _)| (&**a, *b, &**c) == class);
+            let is = |of: &&FailedMoveCount| {
+                of.origin == *origin && of.in_use == in_use && of.reason == reason
+            };
+            let found = metrics.failed_moves.iter().find(is);
             let word = if in_use { "yes" } else { "no" };
-            let labels = [class.0, word, class.2].map(str::to_owned);
-            (labels, found.map_or(0, |(.., count)| *count))
+            let labels = [origin.as_str(), word, reason.as_str()].map(str::to_owned);
+            (labels, found.map_or(0, |of| of.count))
         }),
     )?;
     page.counters(
@@ -374,18 +386,14 @@ fn ended_badly(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Error> 
         "refused requests; a request with several reasons counts for each",
         ["reason"],
         REASONS.iter().map(|reason| {
-            let found = metrics.refusals.iter().find(|(word, _)| word == reason);
-            ([(*reason).to_owned()], found.map_or(0, |(_, count)| *count))
+            ([(*reason).to_owned()], metrics.refusals.get(*reason).copied().unwrap_or(0))
         }),
     )
 }
 
 /// Decisions between two solves.
 fn between_solves(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Error> {
-    let counted = |state: ReplacementState| {
-        let found = metrics.replacements.iter().find(|(word, _)| word == state.as_str());
-        found.map_or(0, |(_, count)| *count)
-    };
+    let counted = |state: ReplacementState| metrics.replacements.get(&state).copied().unwrap_or(0);
     let all = ReplacementState::ALL.iter().copied();
     let (open, ended): (Vec<_>, Vec<_>) = all.partition(|state| !state.is_terminal());
     let word = |state: ReplacementState| [state.as_str().to_owned()];
@@ -410,20 +418,14 @@ fn between_solves(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Erro
         [([], &metrics.replaced_within[..], (bound, metrics.replaced_seconds))],
     )?;
     let emergencies = EmergencyState::ALL.iter().map(|state| {
-        let found = metrics.emergencies.iter().find(|(word, ..)| word == state.as_str());
-        ([state.as_str().to_owned()], found.map_or(0.0, |(_, count, _)| *count as f64))
+        let found = metrics.emergencies.iter().find(|of| of.state == *state);
+        ([state.as_str().to_owned()], found.map_or(0.0, |of| of.count as f64))
     });
     page.gauges("ras_emergencies", "emergencies", ["state"], emergencies)?;
-    let debts: i64 = metrics.emergencies.iter().map(|(.., debts)| debts).sum();
+    let debts: i64 = metrics.emergencies.iter().map(|of| of.debts).sum();
     let help = "emergencies that no solve has spread and buffered yet";
     page.gauge("ras_emergencies_debt", help, Some(debts as f64))?;
     page.gauge("ras_msbs_lost", "lost MSBs", Some(metrics.outages as f64))
-}
-
-/// Counts by two labels.
-fn words(counted: &[(String, String, i64)], a: &str, b: &str) -> ([String; 2], i64) {
-    let found = counted.iter().find(|(c, d, _)| c == a && d == b);
-    ([a.to_owned(), b.to_owned()], found.map_or(0, |(.., count)| *count))
 }
 
 fn last_solve(page: &Page, last: &LastSolve) -> Result<(), prometheus::Error> {
@@ -440,7 +442,7 @@ fn last_solve(page: &Page, last: &LastSolve) -> Result<(), prometheus::Error> {
     let moves = moves.into_iter().filter_map(|(word, n)| Some(([word.to_owned()], n?)));
     page.gauges("ras_last_solve_moves", "servers that move by the last solve", ["in_use"], moves)?;
     let steps = last.steps.iter();
-    let steps = steps.map(|((phase, step), seconds)| ([phase.clone(), step.clone()], *seconds));
+    let steps = steps.map(|of| ([of.phase.to_string(), of.step.clone()], of.seconds));
     let help = "how long each step took";
     page.gauges("ras_last_solve_step_seconds", help, ["phase", "step"], steps)
 }
@@ -448,7 +450,12 @@ fn last_solve(page: &Page, last: &LastSolve) -> Result<(), prometheus::Error> {
 #[cfg(test)]
 mod tests {
     use super::{ProcessMetrics, text};
-    use broker::{LastSolve, Metrics, ServerCounts, StatementTimes};
+    use broker::{
+        EmergencyCount, EmergencyState, FailedMoveCount, FailureReason, JobCount, JobKind,
+        JobState, LastSolve, Machine, Metrics, MoveOrigin, MoveReason, MoveState, MoverSeconds,
+        ReplacementState, ServerCounts, SolveCount, SolveState, State, StatementTimes, StepSeconds,
+        StuckCount,
+    };
     use std::collections::BTreeMap;
 
     #[test]
@@ -457,24 +464,47 @@ mod tests {
         assert!(down.contains("\nras_postgres_up 0\n"), "{down}");
         assert!(!down.contains("ras_targets_version"), "{down}");
         let metrics = Metrics {
-            solves: vec![("failed".into(), "crashed".into(), 3)],
-            jobs: vec![("solve".into(), "waiting".into(), 1), ("solve".into(), "done".into(), 9)],
+            solves: vec![SolveCount {
+                state: SolveState::Failed,
+                reason: Some(FailureReason::Crashed),
+                count: 3,
+            }],
+            jobs: vec![
+                JobCount { kind: JobKind::Solve, state: JobState::Waiting, count: 1 },
+                JobCount { kind: JobKind::Solve, state: JobState::Done, count: 9 },
+            ],
             version: 7,
-            moves: vec![("preempting".into(), 12)],
-            failed_moves: vec![("plan".into(), true, "host_refused".into(), 2)],
-            refusals: vec![("quota_exceeded".into(), 4)],
-            stuck: vec![("moves".into(), "preempting".into(), 3)],
+            moves: BTreeMap::from([(MoveState::Preempting, 12)]),
+            failed_moves: vec![FailedMoveCount {
+                origin: MoveOrigin::Plan,
+                in_use: true,
+                reason: MoveReason::HostRefused,
+                count: 2,
+            }],
+            refusals: BTreeMap::from([("quota_exceeded".to_owned(), 4)]),
+            stuck: vec![StuckCount {
+                machine: Machine::Moves,
+                state: MoveState::Preempting.as_str(),
+                count: 3,
+            }],
             mover_stopped: true,
-            mover_seconds: [Some(1.0), Some(28.5), None],
-            replacements: vec![("owed".into(), 2), ("bound".into(), 5)],
+            mover_seconds: MoverSeconds { round_trip: Some(1.0), pass: Some(28.5), lease: None },
+            replacements: BTreeMap::from([
+                (ReplacementState::Owed, 2),
+                (ReplacementState::Bound, 5),
+            ]),
             replaced_within: vec![1, 4, 5, 5, 5, 5, 5, 5],
             replaced_seconds: 9.5,
-            emergencies: vec![("granted".into(), 3, 1)],
+            emergencies: vec![EmergencyCount {
+                state: EmergencyState::Granted,
+                count: 3,
+                debts: 1,
+            }],
             outages: 1,
             servers: ServerCounts { unavailable: 4, ..ServerCounts::default() },
             last: Some(LastSolve {
                 gap: Some(0.25),
-                steps: BTreeMap::from([(("1".into(), "mip".into()), 1.5)]),
+                steps: vec![StepSeconds { phase: 1, step: "mip".to_owned(), seconds: 1.5 }],
                 ..LastSolve::default()
             }),
             ..Metrics::default()

@@ -6,7 +6,7 @@ use crate::http::problem_types::TYPES;
 use broker::{
     Cause, EmergencyState, FailureReason, GrantPolicy, MaintenanceState, MoveOrigin, MoveReason,
     MoveState, OperationState, OperationSubject, PastKind, PlanState, ReplacementState,
-    RequestChangeKind, RequestState, Role, ServerState, SolveState, State,
+    RequestChangeKind, RequestState, Role, ServerState, SolveState, State, TokenState,
 };
 use control::admission::REASONS;
 use decisions::admission::Wait;
@@ -111,7 +111,7 @@ fn words() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         ("Solve", "cause", Cause::ALL.map(Cause::as_str).to_vec()),
         ("Solve", "reason", FailureReason::ALL.map(FailureReason::as_str).to_vec()),
         ("TokenAsked", "role", Role::ALL.map(Role::as_str).to_vec()),
-        ("TokenOf", "state", super::ops::tokens::STATES.to_vec()),
+        ("TokenOf", "state", TokenState::ALL.map(TokenState::as_str).to_vec()),
         ("Whoami", "roles", Role::ALL.map(Role::as_str).to_vec()),
     ]
 }

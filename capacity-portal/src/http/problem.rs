@@ -205,9 +205,7 @@ impl From<PlanQueueError> for Problem {
             }
             PlanQueueError::Refused(refused) => {
                 let number = match refused {
-                    PlanRefused::Request { number, .. } | PlanRefused::Twice { number, .. } => {
-                        Some(number)
-                    }
+                    PlanRefused::Requests(error) => Some(error.number()),
                     PlanRefused::Region(_) => None,
                 };
                 let status = StatusCode::UNPROCESSABLE_ENTITY;

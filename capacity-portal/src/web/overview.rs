@@ -229,7 +229,7 @@ fn tiles(of: &Overview) -> Markup {
     let totals = of.summary.held.certificate.totals();
     let promises = of.summary.held.certificate.rows.len();
     let in_use = of.moves.iter().filter(|of| of.in_use).count();
-    let stuck: i64 = metrics.stuck.iter().map(|(_, _, count)| count).sum();
+    let stuck: i64 = metrics.stuck.iter().map(|of| of.count).sum();
     let mood = |bad: bool| if bad { Mood::Bad } else { Mood::Good };
     let count = |n: usize| html! { (number::count(n)) };
     html! {

@@ -9,6 +9,7 @@ use api_types::tokens::{TokenAsked, TokenMade, TokenOf};
 use axum::extract::{Form, Query, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
+use broker::TokenState;
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use report::number;
@@ -184,5 +185,5 @@ fn table(listed: &[TokenOf], reader: &Reader, now: DateTime<Utc>) -> Markup {
 }
 
 fn is_good(of: &TokenOf) -> bool {
-    of.state == tokens::STATES[0]
+    of.state == TokenState::Good.as_str()
 }

@@ -10,7 +10,9 @@ use fleet::quote::{
     Alternative, Concession, Grant, MoveCost, Quote, QuoteFormat, QuoteSeconds, QuotedHolding,
     QuotedMove, Refusal,
 };
-use fleet::{CapacityRequest, RegionSnapshot, RequestChange, ReservationIx, Rru, Targets};
+use fleet::{
+    CapacityRequest, RegionSnapshot, RequestChange, RequestsError, ReservationIx, Rru, Targets,
+};
 use std::collections::HashMap;
 
 #[derive(Debug)]
@@ -25,7 +27,7 @@ impl Planner for Allocator {
     ) -> Result<Planned, PlanRefused> {
         let mut after = region.clone();
         for (number, request) in requests.iter().enumerate() {
-            let refused = |source| PlanRefused::Request { number, source };
+            let refused = |source| RequestsError::Request { number, source };
             after = request.apply(&after).map_err(refused)?.0;
         }
         let mut holders = Targets::unchanged(&after).holders().to_vec();

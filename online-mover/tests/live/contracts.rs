@@ -1,7 +1,7 @@
 //! Churn contracts: moves that the mover holds back, and their release.
 
 use crate::place::{Place, settings, until};
-use broker::{Contract, MoveState, QuietTime};
+use broker::{Contract, EndedMoves, MoveState, QuietTime};
 use online_mover::Mover;
 use online_mover::agent::simulated::SimulatedAgent;
 use std::time::Duration;
@@ -23,7 +23,8 @@ async fn churn_contract_limits_servers_in_use() {
     let mover = Mover::new(broker.clone(), agent, settings(), "mover".to_owned());
     let bound = async |count: usize| {
         let ended = broker.moves_ended().await.expect("counted");
-        ended == [("bound".to_owned(), None, i64::try_from(count).expect("few"))]
+        let count = i64::try_from(count).expect("few");
+        ended == [EndedMoves { state: MoveState::Bound, reason: None, count }]
     };
     until(mover.run(), async || bound(6).await).await;
     let looked = tokio::time::timeout(Duration::from_millis(400), mover.run()).await;

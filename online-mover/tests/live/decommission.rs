@@ -79,7 +79,7 @@ async fn drained_server_gets_no_new_owner_and_can_be_kept() {
     let mover = Mover::new(broker.clone(), &agent, settings(), "mover".to_owned());
     let refused = async || {
         let ended = broker.moves_ended().await.expect("counted");
-        ended.iter().any(|(state, ..)| state == "failed") && !there(&place, "s00").await
+        ended.iter().any(|of| of.state == MoveState::Failed) && !there(&place, "s00").await
     };
     until(mover.run(), refused).await;
     assert!(!counts(&place, "s01").await);

@@ -1,7 +1,7 @@
 //! Execution of targets, with hosts that fail.
 
 use crate::place::{Crashes, Place, settings, until};
-use broker::{Broker, MoverError, State};
+use broker::{Broker, EndedMoves, MoveReason, MoveState, MoverError, State};
 use fleet::pace::{Caps, Limits, ScopeLimits};
 use online_mover::agent::simulated::{SimulatedAgent, Trouble};
 use online_mover::steps::Step;
@@ -61,8 +61,9 @@ async fn host_faults_delay_moves_and_change_no_outcome() {
     until(mover.run(), ended).await;
     assert_eq!(place.owners().await, wanted, "what is refused stays where it is");
     let ended = place.broker.moves_ended().await.expect("counted");
-    let failed = ("failed".to_owned(), Some("host_refused".to_owned()), 1);
-    assert_eq!(ended, [("bound".to_owned(), None, 1), failed]);
+    let bound = EndedMoves { state: MoveState::Bound, reason: None, count: 1 };
+    let reason = Some(MoveReason::HostRefused);
+    assert_eq!(ended, [bound, EndedMoves { state: MoveState::Failed, reason, count: 1 }]);
     assert_eq!(agent.done().iter().filter(|done| &*done.server == "s00").count(), 3, "once each");
     place.at_rest().await;
 }
@@ -257,11 +258,10 @@ async fn move_is_given_up_after_its_time_limit() {
     place.publish(&[(0, Some("b"))]).await;
     let settings = MoverSettings { give_up_after: Duration::from_millis(200), ..settings() };
     let mover = mover(&place.broker, &agent, settings);
-    let expired = ("expired".to_owned(), Some("took_too_long".to_owned()), 1);
-    until(mover.run(), async || {
-        place.broker.moves_ended().await.expect("counted") == [expired.clone()]
-    })
-    .await;
+    let reason = Some(MoveReason::TookTooLong);
+    let expired = EndedMoves { state: MoveState::Expired, reason, count: 1 };
+    until(mover.run(), async || place.broker.moves_ended().await.expect("counted") == [expired])
+        .await;
     assert_eq!(place.owners().await["s00"].as_deref(), Some("a"));
     place.at_rest().await;
 }

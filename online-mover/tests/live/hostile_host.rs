@@ -1,6 +1,7 @@
 //! A host with invalid answers delays its own steps and no others.
 
 use crate::place::{Place, settings, until};
+use broker::{MoveReason, MoveState};
 use online_mover::agent::http::{HttpAgent, Protection};
 use online_mover::{Mover, MoverSettings};
 use std::sync::Arc;
@@ -137,7 +138,7 @@ async fn hostile_host_delays_no_other_move() {
             others += 1;
             epoch = epoch.or(Some(place.broker.mover_status().await.expect("asked").epoch));
             let ended = place.broker.moves_ended().await.expect("counted");
-            if ended.iter().any(|(state, ..)| state == "failed") {
+            if ended.iter().any(|of| of.state == MoveState::Failed) {
                 return;
             }
             let to = ["a", "b"][others % 2];
@@ -154,9 +155,9 @@ async fn hostile_host_delays_no_other_move() {
     };
     let ended = async || {
         let ended = place.broker.moves_ended().await.expect("counted");
-        ended.iter().any(|(state, reason, _)| {
-            state == "failed" && reason.as_deref() == Some("host_refused")
-        })
+        ended
+            .iter()
+            .any(|of| of.state == MoveState::Failed && of.reason == Some(MoveReason::HostRefused))
     };
     until(run, ended).await;
     let said = turn.load(Ordering::SeqCst);

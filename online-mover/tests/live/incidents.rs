@@ -52,16 +52,16 @@ async fn clear(place: &Place, event: &str) {
 }
 
 /// How many replacements are in each state.
-async fn counts(place: &Place) -> BTreeMap<String, i64> {
-    place.broker.replacement_times().await.expect("counted").0.into_iter().collect()
+async fn counts(place: &Place) -> BTreeMap<ReplacementState, i64> {
+    place.broker.replacement_times().await.expect("counted").counts
 }
 
 async fn owner(place: &Place, server: &str) -> Option<String> {
     place.owners().await[server].clone()
 }
 
-fn count(of: &BTreeMap<String, i64>, state: ReplacementState) -> i64 {
-    of.get(state.as_str()).copied().unwrap_or(0)
+fn count(of: &BTreeMap<ReplacementState, i64>, state: ReplacementState) -> i64 {
+    of.get(&state).copied().unwrap_or(0)
 }
 
 const RANDOM: UnavailabilityKind = UnavailabilityKind::RandomFailure;
@@ -502,7 +502,7 @@ async fn replacement_continues_after_a_minute_without_postgres() {
     let broker = place.broker.clone();
     let bound = async || {
         let counted = broker.replacement_times().await;
-        counted.is_ok_and(|(counts, _)| counts.iter().any(|(state, n)| state == "bound" && *n == 2))
+        counted.is_ok_and(|of| of.counts.get(&ReplacementState::Bound) == Some(&2))
     };
     let seen = async {
         place.stop_postgres().await;

@@ -206,8 +206,8 @@ async fn paused_rollout_begins_no_move_until_it_is_resumed() {
     let reached: BTreeSet<ServerName> = hosts.configured().into_keys().collect();
     assert_eq!(reached, at_pause, "those under way end, and no other begins");
     let ended = place.broker.moves_ended().await.expect("counted");
-    let withdrawn = Some(MoveReason::RolloutPaused.as_str().to_owned());
-    assert!(ended.iter().any(|(_, reason, _)| *reason == withdrawn), "{ended:?}");
+    let withdrawn = Some(MoveReason::RolloutPaused);
+    assert!(ended.iter().any(|of| of.reason == withdrawn), "{ended:?}");
 
     // It stays paused across restarts of mover and Postgres and another change of the profile.
     drop(first);

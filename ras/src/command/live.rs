@@ -275,13 +275,19 @@ impl Demo<'_> {
     /// The types with most free servers.
     async fn types(&self) -> Result<Vec<String>> {
         const TYPES: usize = 2;
+        #[derive(Deserialize)]
+        struct FreeServers {
+            servers: Vec<FreeServer>,
+        }
+        #[derive(Deserialize)]
+        struct FreeServer {
+            hardware_type: String,
+        }
         let free = "/ops/v1/servers?filter=use%3Dfree&fields=hardware_type";
         let servers = self.client.get_all(free, "servers").await?;
         let mut by_type = std::collections::BTreeMap::<String, usize>::new();
-        for server in servers.body["servers"].as_array().into_iter().flatten() {
-            *by_type
-                .entry(server["hardware_type"].as_str().unwrap_or_default().to_owned())
-                .or_default() += 1;
+        for server in servers.read::<FreeServers>()?.servers {
+            *by_type.entry(server.hardware_type).or_default() += 1;
         }
         let mut types: Vec<(String, usize)> = by_type.into_iter().collect();
         types.sort_by_key(|(_, free)| std::cmp::Reverse(*free));

@@ -107,9 +107,7 @@ impl PlanWorker {
         match planned {
             Ok(planned) => Ok(PlanOutcome::Made(MadePlan::new(&planned, held.seq))),
             Err(PlanRefused::Region(why)) => anyhow::bail!("{why}"),
-            Err(PlanRefused::Request { .. } | PlanRefused::Twice { .. }) => {
-                Ok(PlanOutcome::Refused)
-            }
+            Err(PlanRefused::Requests(_)) => Ok(PlanOutcome::Refused),
         }
     }
 }

@@ -9,14 +9,14 @@ use crate::plan_answer;
 use crate::settings::{PLAN_DEADLINE, Settings};
 use crate::warm;
 use anyhow::{Context, Result};
-use async_solver::{Backend, Means, Question, RequestsError, Warm, answer_all};
+use async_solver::{Backend, Means, Question, Warm, answer_all};
 use broker::{Broker, SolveId, SolveRow, SolveState};
 use chrono::{DateTime, Utc};
 use control::{PlanRefused, Planned, Planner};
 use datasets::schema::WARM_FILE;
 use fleet::audit::Violation;
 use fleet::quote::QuoteSeconds;
-use fleet::{CapacityRequest, RegionSnapshot};
+use fleet::{CapacityRequest, RegionSnapshot, RequestsError};
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -159,20 +159,14 @@ impl Planner for SolvingPlanner {
             let found = answer_all(&question, requests)?;
             Ok((keep_for_maintenance(&mut ahead, &found.audit.violations), found))
         };
-        let mut found = ask();
+        let mut found: Result<_, RequestsError> = ask();
         for _ in 0..TRIES {
             match &found {
                 Ok((true, _)) => found = ask(),
                 _ => break,
             }
         }
-        let found = found.map(|(_, found)| found);
-        let found = found.map_err(|error| match error {
-            RequestsError::Request { number, source } => PlanRefused::Request { number, source },
-            RequestsError::Twice { number, reservation } => {
-                PlanRefused::Twice { number, reservation }
-            }
-        })?;
+        let (_, found) = found?;
         let times = QuoteSeconds { read: 0.0, total: began.elapsed().as_secs_f64() };
         Ok(Planned {
             quotes: found.answers.iter().map(|of| plan_answer::quote(of, times)).collect(),

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow};
 use chrono::{DateTime, Utc};
 use fleet::ReservationName;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::Path;
 
 /// A solve to replay.
@@ -41,23 +41,37 @@ pub struct Left {
 }
 
 impl Left {
-    /// From a report or the outcome of a replay; `None` if it has no such member.
-    pub fn of(said: &Value) -> Option<Vec<Left>> {
-        Vec::deserialize(said.get("reservations")?).ok()
+    /// From a report; `None` if it has no outcome by reservation.
+    pub fn of(report: &Value) -> Option<Vec<Left>> {
+        #[derive(Deserialize)]
+        struct Reservations {
+            reservations: Vec<Left>,
+        }
+        Reservations::deserialize(report).ok().map(|of| of.reservations)
     }
+}
+
+/// The outcome of a replay, as its job stores it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Its figures.
+    pub figures: Figures,
+    /// The outcome by reservation, if it was requested.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reservations: Vec<Left>,
 }
 
 /// Runs a replay from the queue.
 ///
 /// # Errors
 /// If the snapshot is missing, or the solve fails.
-pub async fn run(archive: &Archive, settings: &ServiceSettings, task: &Value) -> Result<Value> {
+pub async fn run(archive: &Archive, settings: &ServiceSettings, task: &Value) -> Result<Outcome> {
     let task =
         Task::deserialize(task).context("the task is from another version of the program")?;
     solve(Some(archive), settings, &task).await
 }
 
-/// Solves again; returns the report.
+/// Solves again.
 ///
 /// # Errors
 /// As [`run`].
@@ -65,7 +79,7 @@ pub async fn solve(
     archive: Option<&Archive>,
     settings: &ServiceSettings,
     task: &Task,
-) -> Result<Value> {
+) -> Result<Outcome> {
     let scratch = Scratch::new()?;
     let path = |name: &str| scratch.path(name);
     let snapshot = match archive.filter(|_| task.snapshot.contains("://")) {
@@ -91,12 +105,12 @@ pub async fn solve(
         .await
         .map_err(|ChildFailure { reason, detail }| anyhow!("{}: {detail}", reason.as_str()))?;
     let report = datasets::read_report(&path("result")).context("cannot read its result")?;
-    let mut outcome = json!({ "figures": Figures::of(&report) });
-    if task.reservations {
-        outcome["reservations"] =
-            json!(Left::of(&report).context("its report has no reservations")?);
-    }
-    Ok(outcome)
+    let reservations = if task.reservations {
+        Left::of(&report).context("its report has no reservations")?
+    } else {
+        Vec::new()
+    };
+    Ok(Outcome { figures: Figures::of(&report), reservations })
 }
 
 /// The figures of a solve that are compared.
@@ -258,12 +272,16 @@ impl Replayed {
     }
 
     /// Takes the outcome of a replay.
-    pub fn take(&mut self, outcome: &Value) {
-        self.left[1] = Left::of(outcome).unwrap_or_default();
-        let figures = outcome.get("figures").map(Figures::deserialize);
-        match figures {
-            Some(Ok(figures)) => self.replayed = Some(figures),
-            _ => {
+    pub fn take(&mut self, outcome: Outcome) {
+        self.left[1] = outcome.reservations;
+        self.replayed = Some(outcome.figures);
+    }
+
+    /// Takes the outcome that a job stores.
+    pub fn take_stored(&mut self, outcome: &Value) {
+        match Outcome::deserialize(outcome) {
+            Ok(outcome) => self.take(outcome),
+            Err(_) => {
                 self.failure = Some("its outcome is from another version of the program".to_owned())
             }
         }

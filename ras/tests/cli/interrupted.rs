@@ -1,9 +1,10 @@
 //! Deadlines, Ctrl-C, full disks and a deleted executable: what is left then.
 
-use crate::place::{Done, Place};
+use crate::place::Place;
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
+use testkit::program::Done;
 
 #[test]
 fn zero_deadline_keeps_todays_assignment() {

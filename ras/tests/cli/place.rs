@@ -3,7 +3,8 @@
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Command;
+use testkit::program::Done;
 
 /// The folder.
 pub struct Place(pub tempfile::TempDir);
@@ -29,7 +30,7 @@ impl Place {
             command.env_remove(variable);
         }
         command.env("HOME", self.0.path());
-        Done { line: line.to_owned(), output: command.output().expect("the binary starts") }
+        Done::of(line, &mut command)
     }
 
     pub fn ras_json(&self, line: &str) -> Value {
@@ -49,45 +50,5 @@ impl Place {
             .collect();
         names.sort();
         names
-    }
-}
-
-/// A run that has ended.
-pub struct Done {
-    pub line: String,
-    pub output: Output,
-}
-
-impl Done {
-    pub fn code_in(self, expected: &[i32]) -> Done {
-        let code = self.output.status.code().expect("it ends by itself");
-        assert!(expected.contains(&code), "ras {}: {code}\n{}", self.line, self.stderr());
-        self
-    }
-
-    pub fn code(self, expected: i32) -> Done {
-        self.code_in(&[expected])
-    }
-
-    pub fn stdout(&self) -> String {
-        String::from_utf8_lossy(&self.output.stdout).into_owned()
-    }
-
-    pub fn stderr(&self) -> String {
-        String::from_utf8_lossy(&self.output.stderr).into_owned()
-    }
-
-    pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.output.stdout).expect("standard output is JSON")
-    }
-
-    /// An error in one line, which names what is wrong.
-    pub fn fails_with(self, parts: &[&str]) {
-        let done = self.code(1);
-        let stderr = done.stderr();
-        for part in parts {
-            assert!(stderr.contains(part), "ras {}: no {part:?} in\n{stderr}", done.line);
-        }
-        assert!(!stderr.contains("panicked"), "ras {}:\n{stderr}", done.line);
     }
 }

@@ -159,7 +159,7 @@ fn false_result_exits_2() {
 #[test]
 fn demo_solves_a_region() {
     let place = Place::new();
-    let done = place.ras("demo --out out --deadline 60s").code_in(&[0, 2]);
+    let done = place.ras("demo --out out --deadline 30s").code_in(&[0, 2]);
     assert!(done.stdout().contains("out/report.html"), "{}", done.stdout());
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/google2019_cell_a");
     let fleet = if trace.is_dir() { "shared/data/google2019_cell_a" } else { "small region" };

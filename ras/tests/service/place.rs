@@ -7,9 +7,10 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use testkit::program::Done;
 
 /// How long anything here may take; a machine under load is slow.
 pub const PATIENCE: Duration = Duration::from_secs(100);
@@ -53,13 +54,11 @@ impl Place {
     }
 
     pub fn ras(&self, line: &str) -> Done {
-        let output = self.command(line).output().expect("the binary starts");
-        Done { line: line.to_owned(), output }
+        Done::of(line, &mut self.command(line))
     }
 
     pub fn json(&self, line: &str) -> Value {
-        let done = self.ras(&format!("{line} --output json")).code_in(&[0, 2]);
-        serde_json::from_slice(&done.output.stdout).expect("standard output is JSON")
+        self.ras(&format!("{line} --output json")).code_in(&[0, 2]).json()
     }
 
     /// The answer of the server in the data folder `data` to a request over its unix socket: status and body.
@@ -101,52 +100,6 @@ impl Place {
         }
         running.said = text;
         running
-    }
-}
-
-pub struct Done {
-    line: String,
-    output: Output,
-}
-
-impl Done {
-    pub fn code_in(self, expected: &[i32]) -> Done {
-        let code = self.output.status.code().expect("it ends by itself");
-        assert!(expected.contains(&code), "ras {}: {code}\n{}", self.line, self.stderr());
-        self
-    }
-
-    pub fn code(self, expected: i32) -> Done {
-        self.code_in(&[expected])
-    }
-
-    pub fn stdout(&self) -> String {
-        String::from_utf8_lossy(&self.output.stdout).into_owned()
-    }
-
-    pub fn stderr(&self) -> String {
-        String::from_utf8_lossy(&self.output.stderr).into_owned()
-    }
-
-    /// The exit code.
-    pub fn exit(&self) -> i32 {
-        self.output.status.code().expect("it ends by itself")
-    }
-
-    /// Whether it failed, and why.
-    pub fn failed_with(&self, words: &str) -> bool {
-        !self.output.status.success() && self.stderr().contains(words)
-    }
-
-    /// An error in one line, which names what is wrong.
-    pub fn fails_with(self, parts: &[&str]) -> Done {
-        let done = self.code(1);
-        let stderr = done.stderr();
-        for part in parts {
-            assert!(stderr.contains(part), "ras {}: no {part:?} in\n{stderr}", done.line);
-        }
-        assert!(!stderr.contains("panicked"), "ras {}:\n{stderr}", done.line);
-        done
     }
 }
 

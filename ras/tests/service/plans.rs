@@ -42,9 +42,15 @@ fn changes(up: &Running, count: usize) -> Value {
     json!({ "changes": (0..count).map(change).collect::<Vec<_>>() })
 }
 
-/// Has changes planned; how many were answered.
+/// Has changes planned; how many were answered. Asks again while the queue is full, as it is on a busy machine.
 fn planned(up: &Running, body: &Value) -> usize {
-    let (code, plan) = up.post("/v1/plans", ROOT, &body.to_string());
+    let until = Instant::now() + PATIENCE;
+    let ask = || up.post("/v1/plans", ROOT, &body.to_string());
+    let (mut code, mut plan) = ask();
+    while code == 429 && Instant::now() < until {
+        thread::sleep(Duration::from_secs(1));
+        (code, plan) = ask();
+    }
     assert_eq!(code, 201, "{plan}");
     let plan: Value = serde_json::from_str(&plan).expect("JSON");
     plan["changes"].as_array().expect("changes").len()

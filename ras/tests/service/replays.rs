@@ -13,7 +13,7 @@ fn local_and_worker_replays_agree() {
     place.ras(&format!("snapshot generate {options} --out region -q")).code(0);
     fs::write(place.path("ras.toml"), "[solver]\ngap_limit = 0.3\nseed = 7\n").expect("written");
     let up =
-        "up region --data data --listen none --schedule never --config ras.toml --deadline 30s";
+        "up region --data data --listen none --schedule never --config ras.toml --deadline 120s";
     let up = place.start(up);
     for version in [2, 3] {
         let solve = place.json("ops solve --wait --data data");
@@ -23,13 +23,13 @@ fn local_and_worker_replays_agree() {
     // As they were: the settings are those recorded, not those of a file that has changed since.
     fs::write(place.path("ras.toml"), "[solver]\ngap_limit = 0.4\n").expect("written");
     let as_they_were =
-        place.json("ops replay --last 1 --data data --config ras.toml --deadline 30s");
+        place.json("ops replay --last 1 --data data --config ras.toml --deadline 120s");
     let row = &as_they_were["solves"][0];
     assert_eq!(row["recorded"]["objective"], row["replayed"]["objective"], "{row}");
     assert!(row["recorded"]["objective"].is_number(), "{row}");
 
     // By day and by reservation: of the same settings, the same; recomputed here from the reports.
-    let line = "ops replay --last 2 --data data --config ras.toml --deadline 30s --tables";
+    let line = "ops replay --last 2 --data data --config ras.toml --deadline 120s --tables";
     if cfg!(feature = "summaries") {
         let tables = place.json(line);
         let rows = tables["reservations"].as_array().expect("rows");
@@ -57,7 +57,7 @@ fn local_and_worker_replays_agree() {
         place.ras(line).fails_with(&["--tables", "summaries"]);
     }
 
-    let what = "ops replay --last 2 region --data data --shared-buffer-fraction 5% --config ras.toml --deadline 30s";
+    let what = "ops replay --last 2 region --data data --shared-buffer-fraction 5% --config ras.toml --deadline 120s";
     let here = place.json(&format!("{what} --out here.html"));
     let page = fs::read_to_string(place.path("here.html")).expect("a page");
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("buffer share"));
@@ -66,7 +66,7 @@ fn local_and_worker_replays_agree() {
     assert!(changed(&here["solves"][1]), "{here}");
 
     // By workers, one of which is killed on the way.
-    let worker = "worker --data data --lease 1s --deadline 30s";
+    let worker = "worker --data data --lease 1s --deadline 120s";
     let mut workers: Vec<_> = (0..2).map(|_| place.start(worker)).collect();
     let out = place.path("fan-out.json");
     let mut command = place.command(&format!("{what} --fan-out --output json"));

@@ -321,7 +321,10 @@ fn running_solve_tells_its_progress_and_is_cancelled() {
     place.region("region");
     solver(&place);
     mode(&place, TELLING);
-    let options = "--listen none --schedule never --lease 600s --deadline 600s --log info";
+    // The last solve ends by its gap: to the end, it would take minutes.
+    fs::write(place.path("ras.toml"), "[solver]\ngap_limit = 0.3\n").expect("written");
+    let options =
+        "--listen none --schedule never --lease 600s --deadline 600s --log info --config ras.toml";
     let solver = place.path("solver");
     let up = format!("up region --data data {options} --solver {}", solver.display());
     let up = place.start(&up);

@@ -107,12 +107,14 @@ pub(super) async fn replacements(
     let states: Vec<ReplacementState> =
         query::state_of(filters.state.as_deref())?.into_iter().collect();
     let rows = in_time(site.broker.replacements(&states, ROWS_MAX)).await?;
-    let (counts, times) = in_time(site.broker.replacement_times()).await?;
+    let times = in_time(site.broker.replacement_times()).await?;
     let page = list.page_of(REPLACEMENTS, &filters, rows.into_iter().map(replacement))?;
     Ok(page.response(&Replacements {
         replacements: Vec::new(),
-        counts: counts.into_iter().collect(),
-        seconds: seconds(&times),
+        counts: (times.counts.iter())
+            .map(|(state, count)| (state.as_str().to_owned(), *count))
+            .collect(),
+        seconds: seconds(&times.seconds),
         next_page_token: None,
     }))
 }

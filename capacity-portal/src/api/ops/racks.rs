@@ -12,7 +12,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use broker::Decommission;
+use broker::{Decommission, State as _};
 use fleet::ServerName;
 use fleet::edit::{Racked, Relocated, ServerEdit, ServerPlan, WrongField};
 use serde::Deserialize;
@@ -112,7 +112,7 @@ fn drained_view(of: Decommission) -> ServerDrained {
         progress: of.progress().to_owned(),
         server: of.server.to_string(),
         reservation: of.reservation.as_ref().map(|name| name.to_string()),
-        step: of.step,
+        step: of.step.map(|step| step.as_str().to_owned()),
         asked_by: of.asked_by,
         asked_at: of.asked_at,
         refused: of.refused,

@@ -24,9 +24,6 @@ const TOKENS: ListKind =
 /// Default validity of a token, in days.
 pub(crate) const DAYS: u32 = 90;
 
-/// States of a token.
-pub(crate) const STATES: [&str; 3] = ["good", "expired", "revoked"];
-
 /// Filters of the list of tokens.
 #[derive(Debug, Deserialize, Serialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -39,13 +36,13 @@ pub(super) struct TokensQuery {
 
 /// A token, as it is sent.
 pub fn view(of: TokenRow) -> TokenOf {
-    let (revoked_at, revoked_by) = of.revoked.unzip();
+    let (revoked_at, revoked_by) = of.revoked.map(|of| (of.at, of.by)).unzip();
     TokenOf {
         id: of.id.into(),
         name: of.name.to_string(),
-        role: of.role,
+        role: of.role.as_str().to_owned(),
         owner: of.owner.map(|owner| owner.to_string()),
-        state: of.over.unwrap_or_else(|| STATES[0].to_owned()),
+        state: of.state.as_str().to_owned(),
         created_at: of.created_at,
         created_by: of.created_by.to_string(),
         expires_at: of.expires_at,

@@ -76,7 +76,11 @@ pub(super) async fn list(
         under_way,
         stuck: count,
         ended: (ended.into_iter())
-            .map(|(state, reason, count)| EndedMoves { state, reason, count })
+            .map(|of| EndedMoves {
+                state: of.state.as_str().to_owned(),
+                reason: of.reason.map(|reason| reason.as_str().to_owned()),
+                count: of.count,
+            })
             .collect(),
         moves: Vec::new(),
         next_page_token: None,

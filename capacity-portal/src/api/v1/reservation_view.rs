@@ -83,7 +83,7 @@ pub(super) fn view(card: ReservationSummary, status: Option<&ReservationStatus>)
         promised_at: card.promised_at,
         ends_at: card.in_force.and_then(|of| of.ends_at),
         request: card.in_force.map(|of| of.request.to_string()),
-        open_request: card.open.map(|(id, _)| id.to_string()),
+        open_request: card.open.map(|of| of.request.to_string()),
         labels: card.labels,
         version: card.version,
     }
@@ -119,7 +119,7 @@ fn conditions(card: &ReservationSummary, has: &ReservationStatus) -> Vec<Conditi
     }
     let detail = card.open.map_or_else(
         || "no request is open".to_owned(),
-        |(id, state)| format!("request {id} is {}", state.as_str()),
+        |of| format!("request {} is {}", of.request, of.state.as_str()),
     );
     all.push(Condition {
         condition: "request_open".to_owned(),

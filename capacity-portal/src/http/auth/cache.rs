@@ -116,11 +116,9 @@ impl TokenCache {
         }
         let broker = &self.0.broker;
         let Some(found) = in_time(broker.token(digest)).await? else { return Ok(None) };
-        // An unknown role, stored by a newer program, allows nothing, not even reading.
-        let Some(role) = found.role else { return Ok(None) };
         let token = Token {
             name: (&*found.name).into(),
-            roles: [role].into(),
+            roles: [found.role].into(),
             owner: found.owner.as_deref().map(Arc::from),
             digest: *digest,
             expires_at: Some(found.expires_at),

@@ -23,7 +23,7 @@ pub(super) async fn make(
     days: u32,
 ) -> Result<Option<(TokenRow, Secret)>> {
     let good = store.broker.tokens(false, TOKENS_MAX).await?;
-    if good.iter().any(|of| of.role == Role::Admin.as_str()) {
+    if good.iter().any(|of| of.role == Role::Admin) {
         return Ok(None);
     }
     let secret = Secret::for_token()?;

@@ -8,7 +8,7 @@ use crate::results::{Solved, read_solved};
 use crate::solve::claims;
 use crate::store::{Need, actor, with_store};
 use anyhow::{Context as _, Result, ensure};
-use broker::{Publication, PublicationId, Published, TargetVersion};
+use broker::{Publication, PublicationId, Published, TargetVersion, Withheld};
 use fleet::audit::audit;
 use serde_json::json;
 use uuid::Uuid;
@@ -36,7 +36,7 @@ pub(in crate::command) fn run(options: &Publish, context: &Context) -> Result<Ve
                 "\n{kept_back} more keep theirs because without those the targets would break a rule:"
             ));
         }
-        for (server, why) in kept_back_servers {
+        for Withheld { server, why } in kept_back_servers {
             text.push_str(&format!("\n  kept back: {server}: {why}"));
         }
         text
@@ -45,7 +45,7 @@ pub(in crate::command) fn run(options: &Publish, context: &Context) -> Result<Ve
         "version": version.0, "taken": taken, "skipped": skipped,
         "skipped_servers": skipped_servers, "again": seq.is_none(), "kept_back": kept_back,
         "kept_back_servers": kept_back_servers.iter()
-            .map(|(server, why)| json!({ "server": server, "because": why })).collect::<Vec<_>>(),
+            .map(|of| json!({ "server": of.server, "because": of.why })).collect::<Vec<_>>(),
     });
     context.answer(text, &json)?;
     Ok(Verdict::Fine)

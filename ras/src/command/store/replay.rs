@@ -179,7 +179,7 @@ impl Work {
     async fn solve_here(&mut self, archive: Option<&Archive>) {
         for (row, task) in self.rows.iter_mut().zip(&self.tasks) {
             match replay::solve(archive, &self.settings, task).await {
-                Ok(outcome) => row.take(&outcome),
+                Ok(outcome) => row.take(outcome),
                 Err(error) => row.failure = Some(format!("{error:#}")),
             }
         }
@@ -209,7 +209,7 @@ impl Work {
             let place = jobs.iter().position(|(id, _)| *id == job.job);
             let row = &mut self.rows[place.expect("a job of this batch")];
             match (job.outcome, job.failure) {
-                (Some(outcome), _) => row.take(&outcome),
+                (Some(outcome), _) => row.take_stored(&outcome),
                 (None, failure) => row.failure = failure,
             }
         }
