@@ -89,7 +89,7 @@ fn outside(row: &ReservationAudit) -> Vec<f64> {
     places.chain([row.msb_over.to_f64(), row.holding.shortfall.to_f64()]).collect()
 }
 
-/// Two MSBs: what is in the larger one beyond the other protects nobody.
+/// Two MSBs: what is in the larger one beyond the other guarantees nothing.
 const LOPSIDED: Shape = Shape { servers: 12..31, places: &[("dc0", "m0"), ("dc1", "m1")], ..TOWN };
 
 #[test]

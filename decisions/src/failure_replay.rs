@@ -99,7 +99,6 @@ impl<S: FnMut(&RegionSnapshot) -> Targets> Replay<'_, S> {
     fn server_fails(&mut self, s: usize) {
         let down = Down { failed_at: Some(self.now), ..Down::default() };
         self.change(s, |state| state.down = Some(down));
-        self.returning.remove(&s);
         // If a spare fails on its way, its reservation goes on waiting since the first failure.
         let since = match self.on_the_way.remove(&s) {
             Some((failed, of)) => {

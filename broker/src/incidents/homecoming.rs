@@ -70,7 +70,7 @@ pub(crate) mod sql {
             JOIN reservations r ON r.reservation = p.reservation AND r.reservation_id = s.current_reservation_id \
             JOIN servers f ON f.server_id = p.spare_id \
             WHERE p.state = 'bound' AND p.returning_since IS NOT NULL AND p.returned_at IS NULL ORDER BY 1";
-        /// Their spares go to the shared buffer of their type, or become free if there is none; those in use stay.
+        /// Their spares go to the shared buffer of their type, or become free without one; those in use stay.
         RELEASE = "WITH arrived AS (SELECT s.server_id, f.server_id AS spare_id, r.reservation_id \
                 FROM unnest($1::text[], $2::text[], $3::text[]) AS w (server, spare, reservation) \
                 JOIN servers s ON s.server = w.server JOIN servers f ON f.server = w.spare \

@@ -71,6 +71,7 @@ impl<S: FnMut(&RegionSnapshot) -> Targets> Replay<'_, S> {
             };
             let (failed, spare) = (failed.ix(), spare.ix());
             let Some(of) = self.owed.remove(&failed) else { continue };
+            self.returning.remove(&failed);
             let buffer = self.buffer_of(failed);
             self.change(spare, |state| state.target = Some(Some(of.reservation)));
             self.change(failed, |state| {

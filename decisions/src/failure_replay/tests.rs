@@ -53,7 +53,7 @@ fn repaired_server_returns_home_and_its_spare_to_the_buffer() {
     // The spare is there for the next failure, but not before it is back.
     let report = run(1, &[("s00", 10, 60), ("s01", 75, 60)], None);
     assert_eq!((report.replaced, report.waits[1]), (2, 5.0 * 60.0));
-    // Where the home server fails on its way, the spare stays.
+    // If it fails on its way, the spare stays until it is back.
     let report = run(1, &[("s00", 10, 60), ("s00", 74, 60)], None);
     assert_eq!((report.failures, report.home), (2, 1));
 }
