@@ -105,9 +105,13 @@ pub struct SolveFigures {
     /// Audited terms of the objective.
     #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
     pub objective: Option<Value>,
-    /// Primal, dual bound and gap.
+    /// Primal, dual bound and gap of the search, before servers are placed on racks.
     #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
     pub phase1: Option<Value>,
+    /// Primal and gap of the whole objective, racks included; null in reports of older versions.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
+    pub whole: Option<Value>,
     /// RRU missing before.
     pub initial_shortfall_rru: Option<f64>,
     /// RRU missing after.

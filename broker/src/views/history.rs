@@ -13,8 +13,8 @@ use std::time::Duration;
 pub(crate) mod sql {
     crate::statements! {
         SOLVE_FIGURES = "SELECT s.solve_id, s.state_at, s.version, \
-                (r.report #>> '{phase1,gap}')::float8, (r.report #>> '{seconds,total}')::float8, \
-                (r.report #>> '{moves,in_use}')::float8, (r.report #>> '{moves,idle}')::float8, \
+                coalesce(r.report #>> '{whole,gap}', r.report #>> '{phase1,gap}')::float8, \
+                (r.report #>> '{seconds,total}')::float8, (r.report #>> '{moves,in_use}')::float8, (r.report #>> '{moves,idle}')::float8, \
                 (r.report ->> 'shortfall_rru')::float8, (r.report #>> '{buffer,share}')::float8 \
             FROM solves s JOIN solve_reports r USING (solve_id) \
             WHERE s.state = 'published' ORDER BY s.version DESC LIMIT $1";

@@ -55,7 +55,9 @@ pub(crate) mod sql {
                 (SELECT coalesce(sum(extract(epoch FROM state_at - recorded_at)), 0)::float8 \
                     FROM replacements WHERE state = 'bound') \
             FROM solves WHERE state = 'published'";
-        LAST = "SELECT (r.report #>> '{phase1,gap}')::float8, (r.report #>> '{moves,in_use}')::float8, \
+        /// The gap of the whole objective; reports of older versions have that of phase 1.
+        LAST = "SELECT coalesce(r.report #>> '{whole,gap}', r.report #>> '{phase1,gap}')::float8, \
+                (r.report #>> '{moves,in_use}')::float8, \
                 (r.report #>> '{moves,idle}')::float8, (r.report ->> 'shortfall_rru')::float8, \
                 (r.report #>> '{seconds,total}')::float8, (r.report #>> '{buffer,share}')::float8 \
             FROM solves s JOIN solve_reports r USING (solve_id) \

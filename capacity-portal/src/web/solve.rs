@@ -232,9 +232,12 @@ fn sections(report: &Shown) -> Markup {
     let text = |of: &Option<String>| of.as_deref().unwrap_or(number::NOTHING).replace('_', " ");
     html! {
         dl.tiles {
-            (ui::tile(Mood::Plain, "Proved gap", &html! { (report.phase1.gap.map_or(number::NOTHING.to_owned(), ui::gap)) },
+            (ui::tile(Mood::Plain, "Proved gap",
+                &html! { (report.whole.gap.or(report.phase1.gap).map_or(number::NOTHING.to_owned(), ui::gap)) },
                 &html! {
-                    @if let Some(whole) = report.whole.gap { "racks included: " (ui::gap(whole)) "; " }
+                    @if let (Some(_), Some(search)) = (report.whole.gap, report.phase1.gap) {
+                        "of the whole objective; of the search without racks: " (ui::gap(search)) "; "
+                    }
                     "ended: " (text(&report.phase1.termination))
                 }))
             (ui::tile(Mood::Plain, "Moves in use", &decimal(report.moves.in_use),

@@ -155,7 +155,7 @@ impl Figures {
             moves_idle: number("/moves/idle"),
             buffer_share: number("/buffer/share"),
             shortfall: number("/shortfall_rru"),
-            gap: number("/phase1/gap"),
+            gap: number("/whole/gap").or_else(|| number("/phase1/gap")),
             seconds: number("/seconds/total"),
         }
     }

@@ -231,7 +231,8 @@ fn solve(of: &SolveDetail) -> Card {
     let moves = |member: &str| number(&figures.moves, member).map(|of| of.to_string());
     fact(&mut facts, "moves in use", moves("in_use"));
     fact(&mut facts, "moves idle", moves("idle"));
-    let gap = number(&figures.phase1, "gap").map(|gap| format!("{:.4} %", 100.0 * gap));
+    let gap = number(&figures.whole, "gap").or_else(|| number(&figures.phase1, "gap"));
+    let gap = gap.map(|gap| format!("{:.4} %", 100.0 * gap));
     fact(&mut facts, "proven gap", gap);
     fact(&mut facts, "ended", figures.termination.clone());
     fact(&mut facts, "time", number(&figures.seconds, "total").map(seconds));
