@@ -135,7 +135,7 @@ fn deleted_executable_still_starts_highs() {
     fs::copy(env!("CARGO_BIN_EXE_ras"), &copy).expect("copies");
     let mut solve = Command::new(&copy);
     solve
-        .args(["solve", "region", "--out", "result", "--deadline", "5s", "--quiet"])
+        .args(["solve", "region", "--out", "result", "--deadline", "20s", "--quiet"])
         .current_dir(place.0.path());
     let mut solve = solve.spawn().expect("the binary starts");
     fs::remove_file(&copy).expect("removes");
