@@ -21,8 +21,9 @@ use std::collections::BTreeSet;
 pub(crate) mod sql {
     crate::statements! {
         /// Whether a server may return or does; most passes end here. What was replaced longer ago is the solves'.
-        ANY_TO_RETURN = "SELECT EXISTS (SELECT FROM replacements WHERE state = 'bound' AND returned_at IS NULL \
-            AND (returning_since IS NOT NULL OR state_at > now() - interval '30 days'))";
+        ANY_TO_RETURN = "SELECT EXISTS (SELECT FROM replacements p JOIN reservations r USING (reservation) \
+            WHERE p.state = 'bound' AND p.returned_at IS NULL AND p.server_id IS NOT NULL AND p.spare_id IS NOT NULL \
+                AND (p.returning_since IS NOT NULL OR p.state_at > now() - interval '30 days'))";
         /// Repaired servers in shared buffers whose reservations have idle spares instead; none while a failed
         /// server waits for a spare.
         REPAIRED = "SELECT DISTINCT ON (s.server) s.server::text, sb.msb::text, sh.hardware_type::text, r.reservation, \
@@ -64,13 +65,22 @@ pub(crate) mod sql {
                 AND s.server_id = p.server_id AND r.reservation = p.reservation \
                 AND s.current_reservation_id IS DISTINCT FROM r.reservation_id \
                 AND (NOT s.target_pending OR s.target_reservation_id IS DISTINCT FROM r.reservation_id)";
-        /// Servers that are back.
+        /// Servers that are back, while their spares have gone elsewhere or are in use: those stay.
+        BACK_ALONE = "UPDATE replacements p SET returned_at = clock_timestamp() FROM servers s, reservations r \
+            WHERE p.state = 'bound' AND p.returning_since IS NOT NULL AND p.returned_at IS NULL \
+                AND s.server_id = p.server_id AND NOT s.target_pending \
+                AND r.reservation = p.reservation AND r.reservation_id = s.current_reservation_id \
+                AND NOT EXISTS (SELECT FROM servers f WHERE f.server_id = p.spare_id \
+                    AND f.current_reservation_id = r.reservation_id AND NOT f.target_pending \
+                    AND NOT f.in_use AND f.loan_reservation_id IS NULL)";
+        /// Servers that are back, and their idle spares.
         ARRIVED = "SELECT s.server::text, f.server::text, r.reservation FROM replacements p \
             JOIN servers s ON s.server_id = p.server_id AND NOT s.target_pending \
             JOIN reservations r ON r.reservation = p.reservation AND r.reservation_id = s.current_reservation_id \
-            JOIN servers f ON f.server_id = p.spare_id \
+            JOIN servers f ON f.server_id = p.spare_id AND f.current_reservation_id = r.reservation_id \
+                AND NOT f.target_pending AND NOT f.in_use AND f.loan_reservation_id IS NULL \
             WHERE p.state = 'bound' AND p.returning_since IS NOT NULL AND p.returned_at IS NULL ORDER BY 1";
-        /// Their spares go to the shared buffer of their type, or become free without one; those in use stay.
+        /// Their spares go to the shared buffer of their type, or become free without one.
         RELEASE = "WITH arrived AS (SELECT s.server_id, f.server_id AS spare_id, r.reservation_id \
                 FROM unnest($1::text[], $2::text[], $3::text[]) AS w (server, spare, reservation) \
                 JOIN servers s ON s.server = w.server JOIN servers f ON f.server = w.spare \
@@ -92,7 +102,7 @@ pub(crate) mod sql {
 pub struct Homecoming {
     /// Repaired servers that begin to move back.
     pub returning: usize,
-    /// Repaired servers that are back.
+    /// Repaired servers that are back, and whose spares leave.
     pub returned: usize,
 }
 
@@ -116,7 +126,9 @@ impl Broker {
         }
         let mut tx = self.begin().await.doing(doing)?;
         check_fence(&mut tx, epoch).await?;
-        sqlx::query(sql::NOT_RETURNING).execute(&mut *tx).await.doing(doing)?;
+        for statement in [sql::NOT_RETURNING, sql::BACK_ALONE] {
+            sqlx::query(statement).execute(&mut *tx).await.doing(doing)?;
+        }
         tx.commit().await.doing(doing)?;
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
@@ -171,7 +183,7 @@ impl Broker {
                 change.record(Action::SpareReturns, spare, detail);
             }
         }
-        let homecoming = Homecoming { returning: going.len(), returned: arrived.len() };
+        let homecoming = Homecoming { returning: going.len(), returned: released.len() };
         if homecoming == Homecoming::default() {
             change.abandon().await?;
         } else {
