@@ -429,7 +429,11 @@ fn between_solves(page: &Page, metrics: &Metrics) -> Result<(), prometheus::Erro
 }
 
 fn last_solve(page: &Page, last: &LastSolve) -> Result<(), prometheus::Error> {
-    page.gauge("ras_last_solve_gap", "proved gap of the objective and shortfalls, as a share of the primal", last.gap)?;
+    page.gauge(
+        "ras_last_solve_gap",
+        "proved gap of the objective and shortfalls, as a share of the primal",
+        last.gap,
+    )?;
     page.gauge("ras_last_solve_shortfall_rru", "RRU missing", last.shortfall)?;
     page.gauge("ras_last_solve_seconds", "duration of the last solve", last.seconds)?;
     let share = last.buffer_share;
