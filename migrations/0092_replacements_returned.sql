@@ -9,7 +9,8 @@ COMMENT ON COLUMN replacements.returned_at IS 'when the repaired server was boun
 -- Those whose server may still return.
 CREATE INDEX replacements_to_return ON replacements (state_at) WHERE state = 'bound' AND returned_at IS NULL;
 
-CREATE OR REPLACE FUNCTION pg_temp.add_words(relation regclass, listed text, further text[]) RETURNS void
+-- For this and later migrations; earlier ones each made their own for the session.
+CREATE FUNCTION add_words(relation regclass, listed text, further text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     held text := (SELECT pg_get_constraintdef(oid) FROM pg_constraint
@@ -22,5 +23,6 @@ BEGIN
         (SELECT string_agg(quote_literal(word), ', ' ORDER BY nr)
             FROM unnest(words || further) WITH ORDINALITY AS w (word, nr)));
 END $$;
-SELECT pg_temp.add_words('audit_trail', 'audit_trail_action_check',
+COMMENT ON FUNCTION add_words IS 'adds words to the CHECK of an enumerated column, for migrations';
+SELECT add_words('audit_trail', 'audit_trail_action_check',
     ARRAY['server_returns', 'spare_returns']);

@@ -26,6 +26,10 @@ pub struct Replacement {
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
     pub spare: Option<String>,
+    /// When the failed server was back in the reservation, repaired; null: it is not.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub returned_at: Option<DateTime<Utc>>,
 }
 
 /// Number of failures that were replaced within a time.

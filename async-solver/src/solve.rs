@@ -81,34 +81,38 @@ pub(crate) fn assign(
         }
         placed.take_over(&network, snapshot, model.weights.spread_beta);
     }
-    let reached = objective(&model, snapshot, &state, &targets_of(snapshot, &placed), placed.after);
+    let mut targets = targets_of(snapshot, &placed);
+    let mut objective_of = objective(&model, snapshot, &state, &targets, placed.after);
+    let reached = objective_of.total;
     // A solve that was cut before it found anything knows nothing of what can be guaranteed.
     let is_cut = match outcome.termination {
         Termination::Interrupted => true,
         Termination::Deadline => kept_today,
         Termination::Optimal | Termination::Stalled => false,
     };
-    let unguaranteed = if config.unguaranteed && !is_cut {
+    let mut unguaranteed = 0;
+    if config.unguaranteed && !is_cut {
         let must_stop = || env.must_stop(reserve / 4);
-        assign_unguaranteed(&model, snapshot, &mut state, &mut placed, &must_stop)
-    } else {
-        0
-    };
-    let targets = targets_of(snapshot, &placed);
+        let added = assign_unguaranteed(&model, snapshot, &mut state, &mut placed, &must_stop);
+        if let Some(added) = added {
+            unguaranteed = added;
+            targets = targets_of(snapshot, &placed);
+            objective_of = objective(&model, snapshot, &state, &targets, placed.after);
+        }
+    }
     let phase2_end = clock();
     let step =
         |phase: u8, step: &str, seconds: f64| StepTime { phase, step: step.to_owned(), seconds };
     let gap = (primal - outcome.dual_bound).max(0.0);
-    let objective = objective(&model, snapshot, &state, &targets, placed.after);
     // Servers are handed back for no price that would be weighed against that of moving them.
     let handed_back_price = handed_back.in_use as f64 * model.weights.move_in_use
         + handed_back.idle as f64 * model.weights.move_idle;
-    let whole = reached.total - handed_back_price + outcome.shortfall_cost;
+    let whole = reached - handed_back_price + outcome.shortfall_cost;
     let whole_gap = (whole - outcome.dual_bound).max(0.0);
     let share = |gap: f64, of: f64| if gap == 0.0 { 0.0 } else { gap / of.abs() };
     let in_moves = |gap: f64| gap / model.weights.move_in_use.max(f64::MIN_POSITIVE);
     let stats = SolveStats {
-        objective,
+        objective: objective_of,
         whole: Whole {
             primal: whole,
             gap: share(whole_gap, whole),

@@ -15,14 +15,15 @@ use fleet::{RegionSnapshot, ReservationKind};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Assigns left-over servers to short reservations, until it must stop; gives how many.
+/// Assigns left-over servers to short reservations, until it must stop; gives how many. `None`: no
+/// reservation is short, and nothing changed.
 pub fn assign_unguaranteed(
     model: &Model,
     snapshot: &RegionSnapshot,
     state: &mut State,
     placed: &mut RackPhase,
     must_stop: &dyn Fn() -> bool,
-) -> usize {
+) -> Option<usize> {
     let shares: Vec<Share> = (model.terms.iter().enumerate())
         .filter(|(at, term)| {
             term.buffered && Share::total(term, &state.counts[*at]) < term.capacity
@@ -30,7 +31,7 @@ pub fn assign_unguaranteed(
         .map(|(at, term)| Share::new(at, term, &state.counts[at]))
         .collect();
     if shares.is_empty() {
-        return 0;
+        return None;
     }
     let loads = placed.rack_loads(model, snapshot);
     let left = vec![LeftOver::new(); model.pools.len()];
@@ -40,9 +41,10 @@ pub fn assign_unguaranteed(
     filling.list_left_over();
     filling.take_others_instead();
     // What a short reservation holds today is left to it first.
-    filling.hand_out(false);
-    filling.hand_out(true);
-    filling.level();
+    filling.in_turn(|filling, share| filling.take_left_over(share, false));
+    filling.in_turn(|filling, share| filling.take_left_over(share, true));
+    let mut idle = filling.idle();
+    filling.in_turn(|filling, share| filling.take_from_other(share, &mut idle));
     let Filling { added, loads, shares, placed, .. } = filling;
     let over = |(&(holder, _), &load): (&(u32, u32), &i64)| placed.rack_excess(holder, load);
     placed.after = model.weights.spread_beta * rru(loads.iter().map(over).sum());
@@ -51,7 +53,7 @@ pub fn assign_unguaranteed(
             state.set(model, share.number, share.counts);
         }
     }
-    added
+    Some(added)
 }
 
 /// A short reservation.
@@ -82,15 +84,9 @@ impl<'a> Share<'a> {
         self.total >= self.term.capacity
     }
 
-    /// Whether this one has a smaller part of its C, with `more` RRU, than another one with `other_more`.
-    fn has_less(&self, more: i64, other: &Share, other_more: i64) -> bool {
-        let part = |total: i64, of: &Share| i128::from(total) * i128::from(of.term.capacity);
-        part(self.total + more, other) < part(other.total + other_more, self)
-    }
-
-    /// The part of its C that it has, to compare with others.
-    fn part(&self) -> i128 {
-        (i128::from(self.total) << 40) / i128::from(self.term.capacity.max(1))
+    /// The part of its C that it has with so much more, to compare with others.
+    fn part(&self, more: i64) -> i128 {
+        (i128::from(self.total + more) << 40) / i128::from(self.term.capacity)
     }
 
     fn item_of(&self, pool: u32) -> Option<usize> {
@@ -233,35 +229,27 @@ impl Filling<'_, '_> {
         }
     }
 
-    /// Hands out what is left over, level by level; `all`: also what other short reservations hold today.
-    fn hand_out(&mut self, all: bool) {
+    /// Serves those who hold less than C, the most important level first, within a level always the one with the
+    /// smallest part of its C; each until `step` gives it nothing more.
+    fn in_turn(&mut self, mut step: impl FnMut(&mut Self, usize) -> bool) {
         for level in 0..self.model.levels {
-            // By the part of C they have.
             let mut open: BTreeSet<(i128, usize)> = (self.shares.iter().enumerate())
                 .filter(|(_, share)| share.term.level == level && !share.is_full())
-                .map(|(at, share)| (share.part(), at))
+                .map(|(at, share)| (share.part(0), at))
                 .collect();
             while let Some((_, at)) = open.pop_first() {
                 if (self.must_stop)() {
                     return;
                 }
-                if self.take_left_over(at, all) && !self.shares[at].is_full() {
-                    open.insert((self.shares[at].part(), at));
+                if step(self, at) && !self.shares[at].is_full() {
+                    open.insert((self.shares[at].part(0), at));
                 }
             }
         }
     }
 
-    /// The one with the smallest part of its C; the first of equals.
-    fn least(&self, open: &[usize]) -> Option<usize> {
-        (0..open.len()).reduce(|best, next| {
-            let (of, other) = (&self.shares[open[next]], &self.shares[open[best]]);
-            let first = open[next] < open[best] && !other.has_less(0, of, 0);
-            if of.has_less(0, other, 0) || first { next } else { best }
-        })
-    }
-
-    /// Gives a reservation one left-over server: one it holds today, else where it has least.
+    /// Gives a reservation one left-over server: one it holds today, else where it has least. `all`: it may be one that
+    /// another short reservation holds today.
     fn take_left_over(&mut self, at: usize, all: bool) -> bool {
         let share = &self.shares[at];
         let (term, holder) = (share.term, share.holder());
@@ -310,9 +298,8 @@ impl Filling<'_, '_> {
         self.placed.holders[server as usize] = Some(holder);
     }
 
-    /// Idle servers that guarantee nothing go from less important reservations to more important ones, and among
-    /// equals from the one with the largest part of its C to the one with the smallest, while that evens them out.
-    fn level(&mut self) {
+    /// The idle servers of each short reservation, by pool.
+    fn idle(&self) -> Vec<BTreeMap<u32, Vec<u32>>> {
         let mut idle: Vec<BTreeMap<u32, Vec<u32>>> = vec![BTreeMap::new(); self.shares.len()];
         for at in self.servers() {
             let Some(Some(holder)) = self.target(at) else { continue };
@@ -322,34 +309,20 @@ impl Filling<'_, '_> {
                 idle[share].entry(self.model.pool_of[at as usize]).or_default().push(at);
             }
         }
-        for level in 0..self.model.levels {
-            let mut open: Vec<usize> =
-                (0..self.shares.len()).filter(|&at| self.shares[at].term.level == level).collect();
-            while let Some(next) = self.least(&open).filter(|_| !(self.must_stop)()) {
-                let to = open[next];
-                if self.shares[to].is_full() || !self.take_from_other(to, &mut idle) {
-                    open.swap_remove(next);
-                }
-            }
-        }
+        idle
     }
 
-    /// Moves one idle server to a reservation from one that has more.
+    /// Moves one idle server that guarantees nothing to a reservation: from a less important one, or from an equal one
+    /// that keeps at least as large a part of its C.
     fn take_from_other(&mut self, to: usize, idle: &mut [BTreeMap<u32, Vec<u32>>]) -> bool {
         let level = self.shares[to].term.level;
         let mut donors: Vec<usize> = (0..self.shares.len())
             .filter(|&at| at != to && self.shares[at].term.level >= level && !idle[at].is_empty())
             .collect();
-        donors.sort_by(|&a, &b| {
-            let (of, other) = (&self.shares[a], &self.shares[b]);
-            let by_part = if other.has_less(0, of, 0) {
-                std::cmp::Ordering::Less
-            } else if of.has_less(0, other, 0) {
-                std::cmp::Ordering::Greater
-            } else {
-                a.cmp(&b)
-            };
-            other.term.level.cmp(&of.term.level).then(by_part)
+        // The least important first, then the one with the largest part.
+        donors.sort_by_key(|&at| {
+            let share = &self.shares[at];
+            (Reverse(share.term.level), Reverse(share.part(0)), at)
         });
         for from in donors {
             for item in 0..self.shares[to].term.items.len() {
@@ -361,7 +334,7 @@ impl Filling<'_, '_> {
                 let gain = self.shares[to].term.items[item].value;
                 let loss = self.shares[from].term.items[given].value;
                 let evens_out = self.shares[from].term.level > level
-                    || !self.shares[from].has_less(-loss, &self.shares[to], gain);
+                    || self.shares[from].part(-loss) >= self.shares[to].part(gain);
                 if !evens_out || !self.shares[from].may_change(given, false) {
                     continue;
                 }

@@ -105,16 +105,12 @@ fn guarantees_stay_and_no_useful_server_is_idle() {
         assert_eq!(without.stats.phase1, outcome.stats.phase1);
         for (was, is) in was.reservations.iter().zip(&is.reservations) {
             assert_eq!(was.holding.shortfall, is.holding.shortfall, "{}", is.reservation_id);
-            let (was, is) = (was.holding.assigned, is.holding.assigned);
-            // Idle servers may go to others who have less: only the sum never shrinks.
-            assert!(is >= was.min(is) && is >= Rru::ZERO);
         }
         let assigned = |of: &AuditReport| -> usize {
             of.reservations.iter().map(|row| row.holding.servers).sum()
         };
-        if outcome.stats.unguaranteed > 0 {
-            added.set(added.get() + 1);
-        }
+        // Idle servers may go to others who have less: only the sum never shrinks.
+        added.set(added.get() + u32::from(outcome.stats.unguaranteed > 0));
         assert!(assigned(&is) + elastic(&was) >= assigned(&was) + elastic(&is));
         for (at, row) in is.reservations.iter().enumerate() {
             let to = ReservationIx::new(at);

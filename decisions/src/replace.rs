@@ -57,34 +57,32 @@ pub struct Repaired {
 /// of C is guaranteed as with the spare. Then the shared buffer gets its spare back, and both are spread as before
 /// the failure.
 pub fn returning<'a>(repaired: &'a [Repaired], context: &SpareContext) -> Vec<&'a Repaired> {
-    let mut held = context.held.clone();
-    let mut returning = Vec::new();
-    for of in repaired {
+    let mut held: BTreeMap<&ReservationName, BTreeMap<&MsbName, Rru>> = BTreeMap::new();
+    for ((reservation, msb), amount) in &context.held {
+        held.entry(reservation).or_default().insert(msb, *amount);
+    }
+    let goes = |of: &&'a Repaired| {
         let value = |ty: &HardwareTypeName| {
             context.values.get(&(of.reservation.clone(), ty.clone())).copied().unwrap_or_default()
         };
-        let key = |msb: &MsbName| (of.reservation.clone(), msb.clone());
-        let mut after = held.clone();
-        let arrives = after.entry(key(&of.msb)).or_default();
-        *arrives += value(&of.hardware_type);
-        let fits = context.fits(&of.reservation, &of.msb, *arrives);
-        *after.entry(key(&of.spare_msb)).or_default() -= value(&of.spare_hardware_type);
-        let guaranteed = |held: &BTreeMap<(ReservationName, MsbName), Rru>| {
-            let amounts = held.iter().filter(|(key, _)| key.0 == of.reservation);
-            let (mut all, mut largest) = (Rru::ZERO, Rru::ZERO);
-            for (_, amount) in amounts {
-                all += *amount;
-                largest = largest.max(*amount);
-            }
+        let guaranteed = |held: &BTreeMap<&MsbName, Rru>| {
+            let all: Rru = held.values().copied().sum();
+            let largest = held.values().copied().max().unwrap_or_default();
             let left = if of.msb_buffer { all - largest } else { all };
             left.min(of.capacity)
         };
-        if fits && guaranteed(&after) >= guaranteed(&held) {
-            held = after;
-            returning.push(of);
+        let held = held.entry(&of.reservation).or_default();
+        let mut after = held.clone();
+        *after.entry(&of.msb).or_default() += value(&of.hardware_type);
+        let fits = context.fits(&of.reservation, &of.msb, after[&of.msb]);
+        *after.entry(&of.spare_msb).or_default() -= value(&of.spare_hardware_type);
+        let goes = fits && guaranteed(&after) >= guaranteed(held);
+        if goes {
+            *held = after;
         }
-    }
-    returning
+        goes
+    };
+    repaired.iter().filter(goes).collect()
 }
 
 struct Choice<'a> {

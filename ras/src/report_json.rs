@@ -130,6 +130,7 @@ pub fn assemble(figures: &Figures) -> Value {
         "initial_shortfall_rru": audit.initial_shortfall.to_f64(),
         "moves": { "in_use": audit.moves.in_use, "idle": audit.moves.idle },
         "handed_back": known.handed_back,
+        "unguaranteed_servers": known.unguaranteed,
         "acquired": audit.moves.acquired,
         "buffer": audit.buffer,
         "servers": audit.servers,

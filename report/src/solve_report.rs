@@ -17,6 +17,8 @@ pub struct SolveReport {
     pub dual_bound: Option<f64>,
     /// Relative gap of the whole objective, racks included.
     pub whole_gap: Option<f64>,
+    /// That gap in in-use moves.
+    pub whole_gap_in_use_moves: Option<f64>,
     /// Relative gap of phase 1.
     pub gap: Option<f64>,
     /// The gap divided by the price of an in-use move.
@@ -102,6 +104,7 @@ impl SolveReport {
             primal,
             dual_bound,
             whole_gap: at("/whole/gap"),
+            whole_gap_in_use_moves: at("/whole/gap_in_use_moves"),
             gap: at("/phase1/gap").or(relative).filter(|gap| gap.is_finite()),
             gap_in_use_moves: at("/phase1/gap_in_use_moves").or(in_moves),
             termination: text("/phase1/termination"),

@@ -124,14 +124,14 @@ fn buffer_tile(buffer: &BufferShares) -> Markup {
 }
 
 fn gap(solve: &SolveReport) -> Markup {
-    let Some(gap) = solve.gap else {
+    let Some(gap) = solve.whole_gap.or(solve.gap) else {
         return tile("", "Gap to the proved bound", NOTHING, html! { "Not in the report" });
     };
     let note = html! {
-        @if let Some(whole) = solve.whole_gap {
-            "of phase 1; of the whole objective " (number::percent(whole)) br;
+        @if let (Some(_), Some(search)) = (solve.whole_gap, solve.gap) {
+            "of the whole objective; of phase 1 " (number::percent(search)) br;
         }
-        @if let Some(moves) = solve.gap_in_use_moves {
+        @if let Some(moves) = solve.whole_gap_in_use_moves.or(solve.gap_in_use_moves) {
             "worth " (number::decimal(moves)) " in-use moves"
         }
         @if let Some(termination) = &solve.termination {

@@ -147,7 +147,7 @@ pub(crate) mod sql {
                 LEFT JOIN reservations b ON b.buffer_type_id = x.hardware_type_id \
                 WHERE s.server_id = w.failed_id) \
             SELECT failed FROM wanted";
-        LISTED = "SELECT server, reservation, event_id::text, started_at, recorded_at, state, state_at, spare \
+        LISTED = "SELECT server, reservation, event_id::text, started_at, recorded_at, state, state_at, spare, returned_at \
             FROM replacements WHERE $1::text[] IS NULL OR state = ANY ($1) \
             ORDER BY recorded_at DESC, replacement_id DESC LIMIT $2";
         COUNTED = "SELECT state, count(*) FROM replacements GROUP BY 1 ORDER BY 1";
@@ -196,6 +196,8 @@ pub struct ReplacementRow {
     pub state_at: DateTime<Utc>,
     /// The spare.
     pub spare: Option<ServerName>,
+    /// When the failed server was back in the reservation, and its spare left.
+    pub returned_at: Option<DateTime<Utc>>,
 }
 
 impl Broker {
@@ -398,5 +400,6 @@ fn listed(row: &PgRow) -> Result<ReplacementRow, sqlx::Error> {
         state: crate::infra::state::read(row.try_get(5)?)?,
         state_at: row.try_get(6)?,
         spare: row.try_get::<Option<&str>, _>(7)?.map(ServerName::from),
+        returned_at: row.try_get(8)?,
     })
 }

@@ -37,7 +37,8 @@ async fn metrics_count_stored_rows() {
     let mut targets =
         publication(1, 1, vec![target("s011", 1, Some("web")), target("s000", 9, None)]);
     let report = json!({
-        "phase1": { "gap": 0.25 },
+        "whole": { "gap": 0.25 },
+        "phase1": { "gap": 0.125 },
         "moves": { "in_use": 3, "idle": 40 },
         "shortfall_rru": 1.5,
         "seconds": { "total": 12.5 },
@@ -84,6 +85,12 @@ async fn metrics_count_stored_rows() {
     let day = TimeSpan { from: now - TimeDelta::days(1), until: now };
     let moved = broker.moves_by_time(day, Duration::from_secs(3_600)).await.expect("read");
     assert_eq!(moved, [], "nothing is bound yet");
+
+    // A report of an older version has the gap of phase 1 alone.
+    database.execute("UPDATE solve_reports SET report = report - 'whole'").await;
+    let last = broker.metrics().await.expect("read").last.expect("one was published");
+    assert_eq!(last.gap, Some(0.125));
+    assert_eq!(broker.solve_figures(10).await.expect("read")[0].gap, Some(0.125));
 
     // A report of another program: what it does not say is not known, and nothing fails.
     database.execute("UPDATE solve_reports SET report = '{\"steps\": 7}'").await;

@@ -52,12 +52,13 @@ static EVENTS: [Column; 7] = [
     Column::new("event", "Event", Shown::Link(entries_about)),
 ];
 
-static REPLACEMENTS: [Column; 8] = [
+static REPLACEMENTS: [Column; 9] = [
     Column::new("server", "Failed", Shown::Link(link::server)),
     Column::new("reservation", "Reservation", Shown::Link(link::reservation)),
     Column::new("state", "State", Shown::State(mood)),
     Column::new("spare", "Replaced by", Shown::Link(link::server)),
     Column::new("started_at", "Failed at", Shown::When),
+    Column::new("returned_at", "Returned", Shown::When),
     Column::new("recorded_at", "Recorded", Shown::When).extra(),
     Column::new("state_at", "State since", Shown::When),
     Column::new("event", "Event", Shown::Link(entries_about)).extra(),

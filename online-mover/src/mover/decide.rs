@@ -60,12 +60,12 @@ impl Decisions {
             self.loans_due = true;
             mover.recalls.notify_one();
         }
-        // Before loans: a spare that is lent does not return.
-        let home = broker.return_repaired(name, epoch, replace::returning).await?;
-        if home != Homecoming::default() {
-            tracing::info!(home.returning, home.returned, "repaired servers returned");
-        }
         if std::mem::take(&mut self.loans_due) {
+            // Not in every pass: failures do not wait for it. Before loans: what is lent does not return.
+            let home = broker.return_repaired(name, epoch, replace::returning).await?;
+            if home != Homecoming::default() {
+                tracing::info!(home.returning, home.returned, "repaired servers returned");
+            }
             let plan = |view: &LoanView| elastic::plan(view, &settings.elastic);
             let lent = broker.balance_loans(name, epoch, plan).await?;
             if lent != Lent::default() {

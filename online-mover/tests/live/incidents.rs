@@ -115,6 +115,8 @@ async fn repaired_server_returns_and_its_spare_goes_back() {
     };
     until(mover.run(), at_home).await;
     assert_eq!(holdings().await, before);
+    let row = place.broker.replacements(&[], 9).await.expect("listed").remove(0);
+    assert!(row.returned_at.is_some(), "{row:?}");
     place.at_rest().await;
 }
 

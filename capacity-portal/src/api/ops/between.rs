@@ -68,6 +68,7 @@ pub(crate) fn replacement(of: ReplacementRow) -> Replacement {
         state: of.state.as_str().to_owned(),
         state_at: of.state_at,
         spare: of.spare.map(|name| name.to_string()),
+        returned_at: of.returned_at,
     }
 }
 

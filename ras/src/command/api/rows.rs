@@ -397,6 +397,7 @@ impl Row for Replacement {
         ("spare", |of| name(&of.spare)),
         ("failed", |of| at(of.started_at)),
         ("since", |of| at(of.state_at)),
+        ("returned", |of| at_if(of.returned_at)),
     ];
 }
 
