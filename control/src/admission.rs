@@ -17,13 +17,12 @@ use crate::planner::Planned;
 use crate::region_cache::{CachedRegion, RegionCache};
 use crate::remote_planner::{LARGE, RemotePlanner};
 use broker::{
-    Applied, ApplyError, ApplyPlan, Broker, KeyClaim, NewPlan, OperationId, PlanId, PlanPatch,
-    RequestGrant, RequestSpec, StoredPlan,
+    Applied, ApplyError, ApplyPlan, Broker, Document, KeyClaim, NewPlan, OperationId, PlanId,
+    PlanPatch, RequestGrant, RequestSpec, StoredPlan,
 };
 use fleet::quote::Quote;
 use fleet::{CapacityRequest, ReservationName, ServerName};
 use revalidate::{Revalidated, revalidate};
-use serde_json::Value;
 use std::sync::Arc;
 
 /// Attempts to apply a plan when the region changes between the read and the transaction.
@@ -154,7 +153,7 @@ impl Admission {
         stored: &StoredPlan,
         grants: &[RequestGrant<'_>],
         operation: Option<OperationId>,
-        key: Option<(KeyClaim, &Value)>,
+        key: Option<(KeyClaim, &Document)>,
     ) -> Result<Applied, AdmissionError> {
         let plan = Arc::new(stored.plan.clone());
         for _ in 0..TRIES {

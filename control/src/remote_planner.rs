@@ -113,7 +113,6 @@ impl RemotePlanner {
         }
         let queued = QueuedPlan { broker: self.broker.clone(), id: JobId::now_v7() };
         let task = PlanTask { requests: requests.to_vec() };
-        let task = serde_json::to_value(&task).expect("requests are JSON");
         timeout(POLL_WITHIN, self.broker.request_plan(queued.id, &task)).await??;
         let taken =
             self.poll_until(queued.id, TAKEN_WITHIN, |job| *job != PlanJob::Waiting).await?;
@@ -129,7 +128,7 @@ impl RemotePlanner {
                 return Ok(None);
             }
         };
-        let made = match serde_json::from_value(outcome) {
+        let made = match outcome.read() {
             Ok(PlanOutcome::Made(made)) => made,
             Ok(PlanOutcome::Refused) => return Ok(None),
             Err(error) => {

@@ -16,6 +16,7 @@ use crate::parts::{ReservationRow, RruRow, SnapshotParts, Weights};
 use crate::reservation::ReservationKind;
 use crate::rru::Rru;
 use crate::snapshot::{RegionSnapshot, SHARED_BUFFER_PREFIX, region_errors};
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A field that is wrong.
@@ -70,9 +71,10 @@ fn nearest(column: &str, value: f64) -> Option<f64> {
 }
 
 /// The prices and limits of a region, and the share of each hardware type that is its shared buffer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RegionSettings {
     /// Prices of expressions 1 to 4, default spread limits, tolerance of datacenter shares.
+    #[serde(flatten)]
     pub weights: Weights,
     /// The share of each hardware type kept as its shared buffer, where none is listed.
     pub shared_buffer_fraction: f64,
@@ -93,7 +95,7 @@ pub fn set_settings(
 }
 
 /// An elastic reservation: it is given no server, and borrows idle buffers (RAS section 3.4).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ElasticAsked {
     /// The business unit.
     pub owner: OwnerName,

@@ -2,9 +2,11 @@
 
 use crate::id::{DatacenterIx, HardwareTypeIx, Name, OwnerName, ReservationName};
 use crate::rru::Rru;
+use serde::Serialize;
 
 /// What a reservation is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ReservationKind {
     /// Capacity promised to an owner.
     Guaranteed,

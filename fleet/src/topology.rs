@@ -1,6 +1,7 @@
 //! Where servers are: datacenter, MSB and rack, nested.
 
 use crate::id::{DatacenterIx, DatacenterName, MsbIx, MsbName, RackName};
+use serde::{Deserialize, Serialize};
 
 /// A datacenter of the region: a group of the partition Psi^D.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +36,8 @@ pub fn is_stand_in(place: &str, outer: &str) -> bool {
 }
 
 /// The three partitions of the servers, from small to large, and single servers below them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// One server.
     Server,

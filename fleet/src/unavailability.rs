@@ -3,9 +3,11 @@
 use crate::id::Name;
 use crate::topology::Scope;
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 
 /// Why servers are unavailable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum UnavailabilityKind {
     /// Announced work; the servers still count as capacity.
     PlannedMaintenance,

@@ -2,7 +2,7 @@
 //! test has a database of its own. Tests that stop the server start their own.
 
 use crate::proxy::Proxy;
-use broker::{Address, Broker, ImportOptions};
+use broker::{Address, Broker, Document, ImportOptions};
 use fleet::RegionSnapshot;
 use private_postgres::{PrivateOptions, PrivatePostgres};
 use sqlx::{Connection, PgConnection};
@@ -11,6 +11,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use tempfile::TempDir;
 use tokio::sync::Mutex;
+
+/// A stored document, to look into.
+///
+/// # Panics
+/// If it is not JSON.
+pub fn json_of(of: &Document) -> serde_json::Value {
+    of.read().expect("a document is JSON")
+}
 
 /// A Postgres and, last, its folder: fields are dropped in this order.
 pub struct Server {

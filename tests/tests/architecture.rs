@@ -396,6 +396,16 @@ fn one_crate_speaks_sql() {
     }
 }
 
+/// Documents have types, or are opaque (`broker::Document`): the broker picks none apart by the names of members.
+#[test]
+fn the_broker_has_no_untyped_json() {
+    for (path, text) in sources("broker/src") {
+        for untyped in ["serde_json::Value", "serde_json::{", "json!", "to_value(", "from_value("] {
+            assert!(!text.contains(untyped), "{}: {untyped}", path.display());
+        }
+    }
+}
+
 #[test]
 fn pure_crates_read_no_clock_environment_or_randomness() {
     for folder in [

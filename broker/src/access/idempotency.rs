@@ -4,8 +4,8 @@
 //! exactly if the work was done. The claim of a lost caller expires.
 
 use crate::infra::connection::Broker;
+use crate::infra::document::Document;
 use crate::infra::error::{DbError, Doing};
-use serde_json::Value;
 use sqlx::PgConnection;
 use std::time::Duration;
 use uuid::Uuid;
@@ -44,7 +44,7 @@ pub enum Key {
     /// New: do the work, then answer.
     Ours(KeyClaim),
     /// The request was answered; this is the stored answer.
-    Answered(Value),
+    Answered(Document),
     /// The request is in progress.
     Running,
     /// The key was used for another request.
@@ -74,7 +74,7 @@ impl Broker {
         if claimed.execute(&self.pool).await.doing(doing)?.rows_affected() == 1 {
             return Ok(Key::Ours(KeyClaim(claim)));
         }
-        let held: Option<(Vec<u8>, Option<Value>)> = sqlx::query_as(sql::HELD)
+        let held: Option<(Vec<u8>, Option<Document>)> = sqlx::query_as(sql::HELD)
             .bind(actor)
             .bind(key)
             .fetch_optional(&self.pool)
@@ -112,7 +112,7 @@ impl Broker {
 pub(crate) async fn answer(
     db: &mut PgConnection,
     claim: KeyClaim,
-    answer: &Value,
+    answer: &Document,
 ) -> Result<bool, DbError> {
     let answered = sqlx::query(sql::ANSWER).bind(claim.0).bind(answer).execute(db).await;
     Ok(answered.doing("answering a key")?.rows_affected() == 1)

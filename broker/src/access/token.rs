@@ -1,18 +1,17 @@
 //! Tokens: the identity, role and lifetime of HTTP callers. The database stores digests of secrets only.
 
+use crate::access::role::Role;
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::TokenId;
 use crate::infra::words;
 use crate::infra::words::optional_name;
 use crate::log::change::Change;
-use crate::log::trail::Action;
+use crate::log::event::Event;
 use chrono::{DateTime, Utc};
 use fleet::{Name, NameError, NewName, OwnerName};
-use serde_json::json;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
-use std::fmt;
 use std::time::Duration;
 
 /// SHA-256 of a secret.
@@ -24,69 +23,6 @@ pub const LOCAL_ACTOR_PREFIX: &str = "local:";
 
 /// The longest life of a token: five years.
 pub const TOKEN_LIFE_MAX: Duration = Duration::from_secs(5 * 366 * 86_400);
-
-/// A role of callers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
-    /// Reads.
-    Viewer,
-    /// Requests capacity, and changes the reservations of one owner.
-    Owner,
-    /// Runs the region: maintenance, failures, emergencies, switches. Includes every owner's rights.
-    Operator,
-    /// Manages tokens. Includes all other rights.
-    Admin,
-    /// Reports unavailability and use: for monitoring programs.
-    Health,
-    /// Requests emergency capacity: for programs that move services between regions.
-    Emergency,
-}
-
-impl Role {
-    /// Every role.
-    pub const ALL: [Role; 6] =
-        [Role::Viewer, Role::Owner, Role::Operator, Role::Admin, Role::Health, Role::Emergency];
-
-    /// The role's word in the table and in the settings.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Role::Viewer => "viewer",
-            Role::Owner => "owner",
-            Role::Operator => "operator",
-            Role::Admin => "admin",
-            Role::Health => "health",
-            Role::Emergency => "emergency",
-        }
-    }
-
-    /// Parses a role's word.
-    pub fn parse(word: &str) -> Option<Role> {
-        Role::ALL.into_iter().find(|role| role.as_str() == word)
-    }
-
-    /// Whether this role includes all rights of the other.
-    pub const fn includes(self, other: Role) -> bool {
-        match self {
-            Role::Admin => true,
-            Role::Operator => !matches!(other, Role::Admin),
-            Role::Owner => matches!(other, Role::Owner | Role::Viewer),
-            Role::Viewer => matches!(other, Role::Viewer),
-            Role::Health => matches!(other, Role::Health | Role::Viewer),
-            Role::Emergency => matches!(other, Role::Emergency | Role::Viewer),
-        }
-    }
-
-    /// Whether the role may be limited to one owner. The role of an owner always is.
-    pub const fn takes_owner(self) -> bool {
-        matches!(self, Role::Viewer | Role::Owner)
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.as_str())
-    }
-}
 
 pub(crate) mod sql {
     crate::statements! {
@@ -125,8 +61,6 @@ pub(crate) mod sql {
         END_SESSION = "DELETE FROM sessions WHERE digest = $1";
     }
 }
-
-words::serialize_as_word! { Role }
 
 /// A token to be created.
 #[derive(Clone, Debug)]
@@ -308,11 +242,9 @@ impl Broker {
             }
             error.into()
         })?;
-        let detail = json!({
-            "token": made.id.to_string(), "role": made.role, "owner": token.owner,
-            "expires_at": made.expires_at,
-        });
-        change.record(Action::TokenCreated, &made.name, detail);
+        let TokenRow { id, role, expires_at, .. } = made;
+        let owner = token.owner.as_deref();
+        change.record(&made.name, Event::TokenCreated { token: id, role, owner, expires_at });
         change.commit().await?;
         Ok(made)
     }
@@ -337,8 +269,8 @@ impl Broker {
             .doing("revoking a token")?;
         let first = revoked.first().cloned().ok_or_else(unknown)?;
         for token in &revoked {
-            let detail = json!({ "token": token.id.to_string(), "role": token.role });
-            change.record(Action::TokenRevoked, &token.name, detail);
+            let event = Event::TokenRevoked { token: token.id, role: token.role };
+            change.record(&token.name, event);
         }
         change.commit().await?;
         Ok(first)

@@ -12,7 +12,8 @@
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::log::change::Change;
-use crate::log::trail::{Action, Seq};
+use crate::log::event::{Event, Unavailable};
+use crate::log::trail::Seq;
 use chrono::{DateTime, SubsecRound, Utc};
 use fleet::{Name, Scope, UnavailabilityKind};
 use sqlx::PgConnection;
@@ -152,11 +153,27 @@ impl Report {
         self.event == other.event && known(self) == known(other)
     }
 
-    fn detail(&self) -> serde_json::Value {
-        serde_json::json!({
-            "scope": self.scope.as_str(), "scope_id": self.scope_id.as_ref(),
-            "kind": self.kind.as_str(), "started_at": self.started_at, "ended_at": self.ended_at,
-        })
+    /// The entry of the trail: of a new event or, with the end of a stored one, of an ended event.
+    fn entry(&self, is_new: bool) -> Event<'_> {
+        let Report { scope, kind, started_at, ended_at, .. } = *self;
+        let scope_id = &*self.scope_id;
+        if is_new {
+            let (r#move, recalled_from) = (None, None);
+            Event::UnavailabilityRecorded {
+                of: Unavailable::Began {
+                    scope,
+                    scope_id,
+                    kind,
+                    started_at,
+                    ended_at,
+                    r#move,
+                    recalled_from,
+                },
+            }
+        } else {
+            let (kind, started_at) = (Some(kind), Some(started_at));
+            Event::UnavailabilityCleared { scope, scope_id, kind, started_at, ended_at }
+        }
     }
 }
 
@@ -199,8 +216,8 @@ impl Broker {
             change.abandon().await?;
             return Ok(ReportOutcome { rows, seq: None });
         }
-        for (action, report) in entries.values() {
-            change.record(*action, &report.event, report.detail());
+        for (is_new, report) in entries.values() {
+            change.record(&report.event, report.entry(*is_new));
         }
         Ok(ReportOutcome { rows, seq: Some(change.commit().await?) })
     }
@@ -243,7 +260,7 @@ async fn store(
     db: &mut PgConnection,
     round: &[Merged],
     rows: &mut [Reported],
-    entries: &mut BTreeMap<usize, (Action, Report)>,
+    entries: &mut BTreeMap<usize, (bool, Report)>,
 ) -> Result<(), DbError> {
     let doing = "storing reports of unavailability";
     let of = |text: fn(&Report) -> &str| -> Vec<&str> {
@@ -271,9 +288,7 @@ async fn store(
         if new {
             rows[first] = Reported::Recorded;
         }
-        let action =
-            if new { Action::UnavailabilityRecorded } else { Action::UnavailabilityCleared };
-        entries.insert(first, (action, merged.report.clone()));
+        entries.insert(first, (new, merged.report.clone()));
     }
     if open.is_empty() {
         return Ok(());

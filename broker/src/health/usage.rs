@@ -6,7 +6,8 @@ use crate::health::report::is_name;
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::log::change::Change;
-use crate::log::trail::{Action, Seq};
+use crate::log::event::Event;
+use crate::log::trail::Seq;
 use crate::moves::lifecycle;
 use fleet::ServerName;
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,8 +85,7 @@ impl Broker {
         }
         let (in_use, idle): (Vec<&str>, Vec<&str>) =
             changed.iter().copied().partition(|server| last[server]);
-        let detail = serde_json::json!({ "in_use": in_use, "idle": idle });
-        change.record_all(Action::UsageReported, detail);
+        change.record_all(Event::UsageReported { in_use, idle });
         Ok(UsageOutcome { rows, seq: Some(change.commit().await?) })
     }
 }

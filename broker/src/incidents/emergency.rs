@@ -4,13 +4,15 @@
 //! without a solver. A grant raises the promise, so the next solve keeps it and restores its spread and buffer;
 //! until then these are a debt.
 
+use crate::incidents::emergency_refusal::EmergencyRefusal;
 use crate::incidents::replacement;
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::EmergencyId;
 use crate::infra::state::{self, EmergencyState, State};
 use crate::log::change::Change;
-use crate::log::trail::{Action, TargetVersion};
+use crate::log::event::{EmergencyAnswer, Event};
+use crate::log::trail::TargetVersion;
 use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence_at_head};
 use crate::promises::{promise, quota};
@@ -81,61 +83,6 @@ pub(crate) mod sql {
                     WHERE v.state = 'published'), '-infinity'), e.max_servers, e.beyond_limits \
             FROM emergencies e WHERE $1::uuid IS NULL OR e.emergency_id = $1 \
             ORDER BY e.asked_at DESC, e.emergency_id DESC LIMIT $2";
-    }
-}
-
-/// The reason why nothing was granted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum EmergencyRefusal {
-    /// Unknown reservation.
-    NoSuchReservation,
-    /// A shared buffer or an elastic reservation.
-    NotGuaranteed,
-    /// No server that is free or in a shared buffer has a usable type.
-    NothingFits,
-    /// The reservation's emergencies would more than double its promise.
-    OverPromise,
-    /// The owner's quota would be exceeded.
-    OverQuota,
-}
-
-impl EmergencyRefusal {
-    /// Every refusal.
-    pub const ALL: [EmergencyRefusal; 5] = [
-        EmergencyRefusal::NoSuchReservation,
-        EmergencyRefusal::NotGuaranteed,
-        EmergencyRefusal::NothingFits,
-        EmergencyRefusal::OverPromise,
-        EmergencyRefusal::OverQuota,
-    ];
-
-    /// The reason's word in the table.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            EmergencyRefusal::NoSuchReservation => "no_such_reservation",
-            EmergencyRefusal::NotGuaranteed => "not_guaranteed",
-            EmergencyRefusal::NothingFits => "nothing_fits",
-            EmergencyRefusal::OverPromise => "over_promise",
-            EmergencyRefusal::OverQuota => "over_quota",
-        }
-    }
-
-    /// The reason for people.
-    pub const fn text(self) -> &'static str {
-        match self {
-            EmergencyRefusal::NoSuchReservation => "there is no such reservation",
-            EmergencyRefusal::NotGuaranteed => "only guaranteed reservations get capacity",
-            EmergencyRefusal::NothingFits => {
-                "no server that is free or in a shared buffer is of a type it can use, or only those that \
-                 shared buffers keep"
-            }
-            EmergencyRefusal::OverPromise => {
-                "the emergencies of a reservation may double its promise and no more; an operator may go beyond"
-            }
-            EmergencyRefusal::OverQuota => {
-                "it would exceed a quota of the reservation's owner; an operator may go beyond"
-            }
-        }
     }
 }
 
@@ -245,11 +192,11 @@ impl Broker {
             sqlx::query(sql::ASK).bind(id).bind(reservation).bind(amount.0).bind(why).bind(actor);
         let asked = asked.bind(most).bind(beyond_limits);
         asked.execute(change.connection()).await.doing("asking for capacity at once")?;
-        let detail = serde_json::json!({
-            "emergency": id.to_string(), "rru": amount.to_f64(), "why": why, "max_servers": max_servers,
-            "beyond_limits": beyond_limits,
-        });
-        change.record(Action::EmergencyAsked, reservation, detail);
+        let (emergency, rru) = (id, amount.to_f64());
+        change.record(
+            reservation,
+            Event::EmergencyAsked { emergency, rru, why, max_servers, beyond_limits },
+        );
         change.commit().await?;
         Ok(())
     }
@@ -284,23 +231,19 @@ impl Broker {
                 ..stock
             });
             let answer = answer(db, stock, head, &mut choose);
-            let detail = match answer.await? {
+            let answer = match answer.await? {
                 Ok(taken) => {
                     grant(db, id, &taken).await.doing(doing)?;
-                    serde_json::json!({
-                        "emergency": id.to_string(), "rru": taken.amount.to_f64(),
-                        "servers": taken.servers, "from_shared": taken.from_shared,
-                    })
+                    let Taken { amount, servers, from_shared } = taken;
+                    EmergencyAnswer::Granted { rru: amount.to_f64(), servers, from_shared }
                 }
                 Err(refusal) => {
                     let refused = sqlx::query(sql::REFUSE).bind(id).bind(refusal.as_str());
                     refused.execute(db).await.doing(doing)?;
-                    serde_json::json!({
-                        "emergency": id.to_string(), "refused": refusal.as_str(), "servers": [],
-                    })
+                    EmergencyAnswer::Refused { refused: refusal, servers: [] }
                 }
             };
-            change.record(Action::EmergencyGranted, &reservation, detail);
+            change.record(&reservation, Event::EmergencyGranted { emergency: id, answer });
             change.commit().await?;
         }
         Ok(answered)
@@ -330,8 +273,7 @@ impl Broker {
         }
         let ended = sqlx::query(sql::END).bind(id).bind(next.as_str());
         ended.execute(db).await.doing(doing)?;
-        let detail = serde_json::json!({ "emergency": id.to_string(), "state": next.as_str() });
-        change.record(Action::EmergencyEnded, &reservation, detail);
+        change.record(&reservation, Event::EmergencyEnded { emergency: id, state: next });
         change.commit().await?;
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::incidents::replacement::worth;
 use crate::infra::connection::Broker;
 use crate::infra::error::Doing;
 use crate::log::change::Change;
-use crate::log::trail::Action;
+use crate::log::event::Event;
 use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence, check_fence_at_head};
 use decisions::replace::{Repaired, SpareContext};
@@ -174,13 +174,12 @@ impl Broker {
             going.retain(|of| returning.iter().any(|server| *server == *of.server));
         }
         for of in &going {
-            let detail = serde_json::json!({ "reservation": of.reservation, "spare": of.spare });
-            change.record(Action::ServerReturns, &of.server, detail);
+            let Repaired { server, reservation, spare, .. } = of;
+            change.record(server, Event::ServerReturns { reservation, spare });
         }
         for (server, spare, reservation) in &arrived {
             if released.contains(spare) {
-                let detail = serde_json::json!({ "reservation": reservation, "server": server });
-                change.record(Action::SpareReturns, spare, detail);
+                change.record(spare, Event::SpareReturns { reservation, server });
             }
         }
         let homecoming = Homecoming { returning: going.len(), returned: released.len() };

@@ -8,12 +8,11 @@
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::log::change::Change;
-use crate::log::trail::Action;
+use crate::log::event::Event;
 use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence_at_head};
 use decisions::elastic::{Loan, LoanGroup, LoanPlan, LoanView};
-use fleet::MoveOrigin;
-use fleet::{HardwareTypeName, MsbName, ReservationName, Rru};
+use fleet::{HardwareTypeName, MoveOrigin, MsbName, ReservationKind, ReservationName, Rru};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::BTreeMap;
@@ -193,20 +192,18 @@ impl Broker {
             return Ok(done);
         }
         for name in gone {
-            change.record(
-                Action::ReservationRemoved,
-                &name,
-                serde_json::json!({ "kind": "elastic" }),
-            );
+            let kind = Some(ReservationKind::Elastic);
+            change.record(&name, Event::ReservationRemoved { kind });
         }
-        for (action, servers) in [
-            (Action::ServersRecalled, recalled),
-            (Action::ServersRecalled, ended),
-            (Action::ServersLent, lent),
-        ] {
+        for (is_recall, servers) in [(true, recalled), (true, ended), (false, lent)] {
             for (borrower, servers) in by_borrower(servers) {
                 for servers in servers.chunks(NAMED_MAX) {
-                    change.record(action, &borrower, serde_json::json!({ "servers": servers }));
+                    let event = if is_recall {
+                        Event::ServersRecalled { servers }
+                    } else {
+                        Event::ServersLent { servers }
+                    };
+                    change.record(&borrower, event);
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Decisions between solves, written down: outages, replacements, loans, emergencies, preemption.
 
 pub(crate) mod emergency;
+pub(crate) mod emergency_refusal;
 pub(crate) mod homecoming;
 pub(crate) mod loan;
 pub(crate) mod outage;
@@ -8,7 +9,8 @@ pub(crate) mod placement;
 pub(crate) mod preemption;
 pub(crate) mod replacement;
 
-pub use emergency::{Emergency, EmergencyError, EmergencyRefusal, EmergencyRequest, Grant};
+pub use emergency::{Emergency, EmergencyError, EmergencyRequest, Grant};
+pub use emergency_refusal::EmergencyRefusal;
 pub use homecoming::Homecoming;
 pub use loan::Lent;
 pub use outage::Outage;

@@ -7,7 +7,7 @@ use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::words;
 use crate::log::change::Change;
-use crate::log::trail::Action;
+use crate::log::event::Event;
 use crate::moves::mover::{Epoch, MoverError, check_fence};
 use chrono::{DateTime, Utc};
 use decisions::outage::{MsbHealth, OutServer, OutageReason};
@@ -122,18 +122,14 @@ impl Broker {
                 .fetch_optional(change.connection())
                 .await
                 .doing(doing)?;
-            let detail = serde_json::json!({
-                "reason": reason.as_str(), "servers": of.servers, "out": of.out,
-                "failed_lately": of.failed.len(),
-                "lent": lent,
-            });
-            change.record(Action::OutageBegan, &of.msb, detail);
+            let (servers, out, failed_lately) = (of.servers, of.out, of.failed.len());
+            change
+                .record(&of.msb, Event::OutageBegan { reason, servers, out, failed_lately, lent });
         }
         for of in ended {
             let ended = sqlx::query(sql::END).bind(&*of.msb);
             ended.execute(change.connection()).await.doing(doing)?;
-            let detail = serde_json::json!({ "servers": of.servers, "out": of.out });
-            change.record(Action::OutageEnded, &of.msb, detail);
+            change.record(&of.msb, Event::OutageEnded { servers: of.servers, out: of.out });
         }
         change.commit().await?;
         Ok(true)

@@ -7,11 +7,13 @@
 use crate::access::idempotency::{self, KeyClaim};
 use crate::incidents::placement;
 use crate::infra::connection::Broker;
+use crate::infra::document::Document;
 use crate::infra::error::{DbError, Doing};
 use crate::log::change::Change;
-use crate::log::trail::Action;
+use crate::log::event::{Event, GaveWay, Handover};
 use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence};
+use crate::topology::edit_error::version;
 use chrono::{DateTime, Utc};
 use decisions::place::PlaceLimits;
 use decisions::preemption::{HeldGroup, Holder, PREEMPTION_LOST_MIN, Preemption, RegionHeld};
@@ -20,7 +22,6 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use uuid::Uuid;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -66,19 +67,13 @@ pub(crate) mod sql {
     }
 }
 
-/// JSON of the servers that change hands.
-fn json(of: &Preemption) -> serde_json::Value {
-    serde_json::json!({
-        "source": of.source, "target": of.target, "msb": of.msb,
-        "hardware_type": of.hardware_type, "in_use": of.in_use, "count": of.count,
-    })
-}
-
 /// The version of a plan: plans with the same moves have the same version.
 pub fn preemption_version(plan: &[Preemption]) -> String {
-    let rows: Vec<serde_json::Value> = plan.iter().map(json).collect();
-    let text = serde_json::Value::Array(rows).to_string();
-    Uuid::new_v5(&Uuid::NAMESPACE_OID, text.as_bytes()).to_string()
+    version(&handovers(plan))
+}
+
+fn handovers(plan: &[Preemption]) -> Vec<Handover<'_>> {
+    plan.iter().map(Handover::from).collect()
 }
 
 /// The cause of a preemption.
@@ -105,14 +100,14 @@ pub enum PreemptionCause {
 }
 
 impl PreemptionCause {
-    fn json(&self, lost: &[String]) -> serde_json::Value {
+    fn gave_way<'a>(&'a self, lost: &'a [String]) -> GaveWay<'a> {
         match self {
             PreemptionCause::Operator { why, anyway, .. } => {
-                serde_json::json!({ "by": "operator", "why": why, "anyway": anyway, "lost": lost })
+                GaveWay::Operator { why, anyway: *anyway, lost }
             }
-            PreemptionCause::Delay { after, since, .. } => serde_json::json!({
-                "by": "delay", "after_seconds": after.as_secs(), "since": since, "lost": lost,
-            }),
+            PreemptionCause::Delay { after, since, .. } => {
+                GaveWay::Delay { after_seconds: after.as_secs(), since: *since, lost }
+            }
         }
     }
 }
@@ -127,7 +122,7 @@ pub struct Preempted {
 }
 
 /// The answer for an idempotency key, made from the result.
-pub type PreemptionAnswer<'a> = &'a (dyn Fn(&Preempted) -> serde_json::Value + Sync);
+pub type PreemptionAnswer<'a> = &'a (dyn Fn(&Preempted) -> Document + Sync);
 
 /// No preemption took place; nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -208,10 +203,8 @@ impl Broker {
         {
             return Err(PreemptionError::KeyLost);
         }
-        let rows: Vec<serde_json::Value> = gave.plan.iter().map(json).collect();
-        let detail =
-            serde_json::json!({ "cause": cause.json(&lost), "plan": rows, "servers": taken });
-        change.record(Action::ReservationsGaveWay, "region", detail);
+        let (cause, plan) = (cause.gave_way(&lost), handovers(&gave.plan));
+        change.record("region", Event::ReservationsGaveWay { cause, plan, servers: &taken });
         change.commit().await?;
         Ok(gave)
     }

@@ -10,7 +10,7 @@ use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::state::{self, ReplacementState, State};
 use crate::log::change::Change;
-use crate::log::trail::Action;
+use crate::log::event::Event;
 use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence, check_fence_at_head};
 use chrono::{DateTime, Utc};
@@ -252,14 +252,12 @@ impl Broker {
         }
         let swapped: BTreeSet<String> = swapped.into_iter().collect();
         for swap in swaps.iter().filter(|swap| swapped.contains(&*swap.failed)) {
-            let detail =
-                serde_json::json!({ "reservation": swap.reservation, "spare": swap.spare });
-            change.record(Action::ServerReplaced, &swap.failed, detail);
+            let Swap { failed, reservation, spare } = swap;
+            change.record(failed, Event::ServerReplaced { reservation, spare });
         }
         for (server, reservation) in failures.iter().filter(|(server, _)| !swapped.contains(server))
         {
-            let detail = serde_json::json!({ "reservation": reservation });
-            change.record(Action::ReplacementOwed, server, detail);
+            change.record(server, Event::ReplacementOwed { reservation });
         }
         let left = owed.len() - swapped.len();
         let replaced = Replaced { failed: failures.len(), swapped: swapped.len(), owed: left };

@@ -1,8 +1,9 @@
-//! The connection to Postgres and what every room needs: errors, text that Postgres can store, `COPY`,
-//! leases, state machines, times of statements.
+//! The connection to Postgres and what every room needs: errors, text and documents that Postgres can
+//! store, `COPY`, leases, state machines, times of statements.
 
 pub(crate) mod connection;
 pub(crate) mod copy;
+pub(crate) mod document;
 pub(crate) mod error;
 pub(crate) mod id;
 pub(crate) mod latency;
@@ -13,6 +14,7 @@ pub(crate) mod text;
 pub(crate) mod words;
 
 pub use connection::{Address, Broker, MIGRATOR, OpenError, POSTGRES_MIN, REGION};
+pub use document::Document;
 pub use error::{DbError, Fault};
 pub use id::{
     BatchId, EmergencyId, JobId, MaintenanceId, MaintenancePlanId, MoveId, OperationId, OrderId,

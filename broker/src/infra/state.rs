@@ -33,7 +33,9 @@ pub trait State: Copy + PartialEq + 'static {
     }
 }
 
-words::serialize_as_word! { SolveState, JobState }
+words::serialize_as_word! {
+    SolveState, JobState, RequestState, EmergencyState, RecallState,
+}
 
 /// Reads a state's word.
 ///

@@ -1,9 +1,7 @@
-//! Text from outside, made fit to store and show. This is the only place that does it.
-
-use serde_json::Value;
+//! Text from outside, made fit to store and show. `document` does it for JSON; no other place does.
 
 /// The replacement for a dropped character.
-const NOT_KEPT: char = '\u{FFFD}';
+pub(crate) const NOT_KEPT: char = '\u{FFFD}';
 
 /// Whether a character is kept. Postgres cannot store the zero character; other control characters act on
 /// terminals and logs, and direction marks change how a page reads.
@@ -18,27 +16,10 @@ pub fn storable(text: &str, chars: usize) -> String {
     kept.map(|of| if is_kept(of) { of } else { NOT_KEPT }).collect()
 }
 
-/// Removes zero characters from all texts of a value: `jsonb` refuses them.
-pub(crate) fn without_zeros(value: &mut Value) {
-    match value {
-        Value::String(text) if text.contains('\0') => *text = text.replace('\0', "\u{FFFD}"),
-        Value::Array(all) => all.iter_mut().for_each(without_zeros),
-        Value::Object(members) => {
-            if members.keys().any(|name| name.contains('\0')) {
-                let all = std::mem::take(members).into_iter();
-                *members = all.map(|(name, of)| (name.replace('\0', "\u{FFFD}"), of)).collect();
-            }
-            members.values_mut().for_each(without_zeros);
-        }
-        _ => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{storable, without_zeros};
+    use super::storable;
     use proptest::prelude::*;
-    use serde_json::json;
 
     proptest! {
         #[test]
@@ -54,8 +35,5 @@ mod tests {
         assert_eq!(storable(" no power\n", 100), "no power");
         assert_eq!(storable("kein Strom: \u{26A1} \u{5168}", 100), "kein Strom: \u{26A1} \u{5168}");
         assert_eq!(storable("a\0b\u{1b}[2Jc\u{202E}d", 100), "a\u{FFFD}b\u{FFFD}[2Jc\u{FFFD}d");
-        let mut of = json!({ "a\0": ["b\0", { "c": "\0" }], "d": 1 });
-        without_zeros(&mut of);
-        assert_eq!(of, json!({ "a\u{FFFD}": ["b\u{FFFD}", { "c": "\u{FFFD}" }], "d": 1 }));
     }
 }

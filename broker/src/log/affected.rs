@@ -1,8 +1,35 @@
 //! The servers that an entry of the audit trail may affect, for watchers of a reservation.
 
 use crate::log::trail::{Action, Entry, Recorded};
-use serde_json::Value;
+use fleet::Scope;
+use serde::Deserialize;
 use std::collections::BTreeSet;
+
+/// The members of a detail that name one more server.
+#[derive(Deserialize)]
+struct WithSpare {
+    spare: Option<String>,
+}
+
+/// The members of a detail that name what an event covers.
+#[derive(Deserialize)]
+struct WithScope {
+    scope: Scope,
+    scope_id: String,
+}
+
+/// The members of a detail that name servers by their use.
+#[derive(Deserialize)]
+struct WithUse {
+    in_use: Vec<String>,
+    idle: Vec<String>,
+}
+
+/// The members of a detail that name servers.
+#[derive(Deserialize)]
+struct WithServers {
+    servers: Vec<String>,
+}
 
 /// What a batch of entries may affect. It says where to look; readers then read the tables.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -96,22 +123,21 @@ impl AffectedServers {
             | Action::ServerReturns
             | Action::SpareReturns => {
                 self.bindings.extend(subject.map(str::to_owned));
-                self.bindings.extend(detail["spare"].as_str().map(str::to_owned));
+                match detail.read::<WithSpare>() {
+                    Ok(of) => self.bindings.extend(of.spare),
+                    Err(_) => self.anything = true,
+                }
             }
             Action::UnavailabilityRecorded | Action::UnavailabilityCleared => {
-                match (detail["scope"].as_str(), detail["scope_id"].as_str()) {
-                    (Some(scope), Some(name)) => self.add_scope(scope, name),
-                    _ => self.anything = true,
+                match detail.read::<WithScope>() {
+                    Ok(of) => self.add_scope(of.scope, of.scope_id),
+                    Err(_) => self.anything = true,
                 }
             }
-            Action::UsageReported => {
-                for names in [&detail["in_use"], &detail["idle"]] {
-                    match strings(names) {
-                        Some(names) => self.servers.extend(names),
-                        None => self.anything = true,
-                    }
-                }
-            }
+            Action::UsageReported => match detail.read::<WithUse>() {
+                Ok(of) => self.servers.extend(of.in_use.into_iter().chain(of.idle)),
+                Err(_) => self.anything = true,
+            },
             // These change racks and MSBs of servers, or remove servers.
             Action::SnapshotLoaded
             | Action::HardwareTypeRenamed
@@ -125,38 +151,32 @@ impl AffectedServers {
             | Action::MaintenanceChanged
             | Action::EmergencyGranted
             | Action::PlanApplied
-            | Action::ReservationsGaveWay => match strings(&detail["servers"]) {
-                Some(names) => self.bindings.extend(names),
-                None => self.anything = true,
+            | Action::ReservationsGaveWay => match detail.read::<WithServers>() {
+                Ok(of) => self.bindings.extend(of.servers),
+                Err(_) => self.anything = true,
             },
         }
     }
 
     /// Adds everything that an event covers.
-    pub(crate) fn add_scope(&mut self, scope: &str, name: &str) {
+    pub(crate) fn add_scope(&mut self, scope: Scope, name: String) {
         let of = match scope {
-            "server" => &mut self.servers,
-            "rack" => &mut self.racks,
-            "msb" => &mut self.msbs,
-            "datacenter" => &mut self.datacenters,
-            _ => return self.anything = true,
+            Scope::Server => &mut self.servers,
+            Scope::Rack => &mut self.racks,
+            Scope::Msb => &mut self.msbs,
+            Scope::Datacenter => &mut self.datacenters,
         };
-        of.insert(name.to_owned());
+        of.insert(name);
     }
-}
-
-/// A list of strings; `None` if any element is not a string.
-fn strings(value: &Value) -> Option<Vec<String>> {
-    value.as_array()?.iter().map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::AffectedServers;
+    use crate::infra::document::Document;
     use crate::log::trail::{Action, Entry, Recorded, Seq};
-    use serde_json::{Value, json};
 
-    fn touched(action: &str, subject: Option<&str>, detail: Value) -> AffectedServers {
+    fn touched(action: &str, subject: Option<&str>, detail: &str) -> AffectedServers {
         let mut touched = AffectedServers::default();
         touched.add(&Entry {
             seq: Seq(1),
@@ -164,46 +184,46 @@ mod tests {
             actor: "test".into(),
             action: Recorded::read(action),
             subject: subject.map(str::to_owned),
-            detail,
+            detail: serde_json::from_str::<Document>(detail).expect("JSON"),
         });
         touched
     }
 
     #[test]
     fn entry_names_affected_servers() {
-        let found = touched("targets_published", Some("12"), json!({}));
+        let found = touched("targets_published", Some("12"), "{}");
         assert_eq!(found.versions, [12].into());
-        let found = touched("server_replaced", Some("s1"), json!({ "spare": "s2" }));
+        let found = touched("server_replaced", Some("s1"), r#"{ "spare": "s2" }"#);
         assert_eq!(found.bindings, ["s1".to_owned(), "s2".to_owned()].into());
-        let found = touched("servers_lent", Some("elastic"), json!({ "servers": ["s3"] }));
+        let found = touched("servers_lent", Some("elastic"), r#"{ "servers": ["s3"] }"#);
         assert_eq!(found.bindings, ["s3".to_owned()].into());
-        let rack = json!({ "scope": "rack", "scope_id": "k" });
+        let rack = r#"{ "scope": "rack", "scope_id": "k" }"#;
         assert_eq!(
             touched("unavailability_cleared", Some("e"), rack).racks,
             ["k".to_owned()].into()
         );
-        let used = json!({ "in_use": ["s4"], "idle": [] });
+        let used = r#"{ "in_use": ["s4"], "idle": [] }"#;
         assert_eq!(touched("usage_reported", None, used).servers, ["s4".to_owned()].into());
-        assert!(touched("moves_opened", Some("3"), json!({})).is_empty());
+        assert!(touched("moves_opened", Some("3"), "{}").is_empty());
     }
 
     #[test]
     fn unknown_entry_affects_everything() {
         for (action, subject, detail) in [
-            ("snapshot_loaded", Some("region"), json!({})),
-            ("a newer word", None, json!({})),
-            ("targets_published", Some("last"), json!({})),
-            ("servers_lent", Some("elastic"), json!({ "servers": 3 })),
-            ("maintenance_changed", Some("w"), json!({})),
-            ("unavailability_cleared", Some("e"), json!({ "ended_at": "now" })),
-            ("unavailability_cleared", Some("e"), json!({ "scope": "roof", "scope_id": "k" })),
-            ("usage_reported", None, json!({ "in_use": [1], "idle": [] })),
+            ("snapshot_loaded", Some("region"), "{}"),
+            ("a newer word", None, "{}"),
+            ("targets_published", Some("last"), "{}"),
+            ("servers_lent", Some("elastic"), r#"{ "servers": 3 }"#),
+            ("maintenance_changed", Some("w"), "{}"),
+            ("unavailability_cleared", Some("e"), r#"{ "ended_at": "now" }"#),
+            ("unavailability_cleared", Some("e"), r#"{ "scope": "roof", "scope_id": "k" }"#),
+            ("usage_reported", None, r#"{ "in_use": [1], "idle": [] }"#),
         ] {
             assert!(touched(action, subject, detail).anything, "{action}");
         }
         // Every action has a rule.
         for action in Action::ALL {
-            touched(action.as_str(), None, json!({}));
+            touched(action.as_str(), None, "{}");
         }
     }
 }

@@ -1,9 +1,11 @@
 //! The only way to change the region: a transaction that ends by writing the audit trail.
 
 use crate::infra::connection::Broker;
+use crate::infra::document::Document;
 use crate::infra::error::{DbError, Doing};
-use crate::infra::text::without_zeros;
-use crate::log::trail::{Action, Seq};
+use crate::infra::text::NOT_KEPT;
+use crate::log::event::Event;
+use crate::log::trail::Seq;
 use sqlx::{PgConnection, Postgres, Transaction};
 
 pub(crate) mod sql {
@@ -25,7 +27,7 @@ pub(crate) struct Change {
     actor: String,
     actions: Vec<&'static str>,
     subjects: Vec<Option<String>>,
-    details: Vec<serde_json::Value>,
+    details: Vec<Document>,
 }
 
 impl Change {
@@ -45,22 +47,19 @@ impl Change {
     }
 
     /// Adds an entry, which is written at the commit.
-    pub(crate) fn record(&mut self, action: Action, subject: &str, detail: serde_json::Value) {
-        self.note(action, Some(subject.to_owned()), detail);
+    pub(crate) fn record(&mut self, subject: &str, event: Event<'_>) {
+        self.note(Some(subject.replace('\0', NOT_KEPT.encode_utf8(&mut [0; 4]))), &event);
     }
 
     /// Adds an entry without a subject, about many things.
-    pub(crate) fn record_all(&mut self, action: Action, detail: serde_json::Value) {
-        self.note(action, None, detail);
+    pub(crate) fn record_all(&mut self, event: Event<'_>) {
+        self.note(None, &event);
     }
 
-    fn note(&mut self, action: Action, subject: Option<String>, mut detail: serde_json::Value) {
-        // A value that `jsonb` refuses must not fail the change.
-        without_zeros(&mut detail);
-        let subject = subject.map(|of| of.replace('\0', "\u{FFFD}"));
-        self.actions.push(action.as_str());
+    fn note(&mut self, subject: Option<String>, event: &Event<'_>) {
+        self.actions.push(event.action().as_str());
         self.subjects.push(subject);
-        self.details.push(detail);
+        self.details.push(event.detail());
     }
 
     /// Writes the entries and commits; returns the number of the last entry.

@@ -3,6 +3,7 @@
 
 pub(crate) mod affected;
 pub(crate) mod change;
+pub(crate) mod event;
 pub(crate) mod subscribe;
 pub(crate) mod trail;
 

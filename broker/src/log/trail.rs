@@ -1,6 +1,7 @@
 //! The audit trail, which is also the change feed.
 
 use crate::infra::connection::Broker;
+use crate::infra::document::Document;
 use crate::infra::error::{DbError, Doing};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -431,7 +432,7 @@ pub struct Entry {
     /// The name of the subject.
     pub subject: Option<String>,
     /// Further data; the members depend on the action.
-    pub detail: serde_json::Value,
+    pub detail: Document,
 }
 
 /// The most entries per read.

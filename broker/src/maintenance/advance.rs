@@ -14,7 +14,7 @@ use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{MaintenanceId, WindowId};
 use crate::infra::state::{MaintenanceState, State};
 use crate::log::change::Change;
-use crate::log::trail::Action;
+use crate::log::event::{Event, MaintenanceChange, Unavailable};
 use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence};
 use crate::snapshot::region_read;
@@ -189,11 +189,12 @@ impl Broker {
             return Ok(0);
         }
         for (window, ends_at) in &windows {
-            let detail = serde_json::json!({
-                "window": window.to_string(), "ends_at": ends_at, "servers": [],
-                "detail": format!("the clock was set forward by {seconds} s"),
-            });
-            change.record(Action::MaintenanceChanged, &window.to_string(), detail);
+            let to = MaintenanceChange::Later {
+                ends_at: *ends_at,
+                servers: [],
+                detail: format!("the clock was set forward by {seconds} s"),
+            };
+            change.record(&window.to_string(), Event::MaintenanceChanged { window: *window, to });
         }
         change.commit().await?;
         Ok(windows.len())
@@ -324,10 +325,11 @@ async fn drain(change: &mut Change, window: &MaintenanceWindow) -> Result<bool, 
     let opened = lifecycle::open(&mut *db, &servers, Some(MoveOrigin::Drain)).await?;
     if opened > 0 {
         let version = region_read::head(db).await?;
-        let detail = serde_json::json!({
-            "opened": opened, "superseded": 0, "maintenance": window.id.to_string(),
-        });
-        change.record(Action::MovesOpened, &version.to_string(), detail);
+        let maintenance = Some(window.id);
+        change.record(
+            &version.to_string(),
+            Event::MovesOpened { opened, superseded: 0, maintenance },
+        );
     }
     Ok(opened > 0)
 }
@@ -404,11 +406,16 @@ async fn begin_event(
         recall_minutes: window.recall_minutes.and_then(|minutes| i32::try_from(minutes).ok()),
     };
     unavailability::write(change.connection(), &[&row]).await?;
-    let detail = serde_json::json!({
-        "scope": row.scope, "scope_id": row.scope_id, "kind": row.kind,
-        "started_at": started_at, "ended_at": row.ended_at,
-    });
-    change.record(Action::UnavailabilityRecorded, &row.event_id, detail);
+    let of = Unavailable::Began {
+        scope: window.scope,
+        scope_id: &window.name,
+        kind: UnavailabilityKind::PlannedMaintenance,
+        started_at,
+        ended_at: row.ended_at,
+        r#move: None,
+        recalled_from: None,
+    };
+    change.record(&row.event_id, Event::UnavailabilityRecorded { of });
     Ok(())
 }
 
@@ -420,10 +427,12 @@ async fn end_event(
     let event = event(window);
     let ended = sqlx::query(sql::END_EVENT).bind(&*event).bind(ended_at);
     ended.execute(change.connection()).await.doing("ending the event of maintenance")?;
-    let detail = serde_json::json!({
-        "scope": window.scope.as_str(), "scope_id": window.name, "ended_at": ended_at,
-    });
-    change.record(Action::UnavailabilityCleared, &event, detail);
+    let (scope, scope_id, ended_at) = (window.scope, &*window.name, Some(ended_at));
+    let (kind, started_at) = (None, None);
+    change.record(
+        &event,
+        Event::UnavailabilityCleared { scope, scope_id, kind, started_at, ended_at },
+    );
     Ok(())
 }
 
@@ -445,14 +454,14 @@ async fn record(change: &mut Change, window: &MaintenanceWindow) -> Result<(), D
         .fetch_all(change.connection())
         .await
         .doing("listing servers of maintenance")?;
-    let mut detail = serde_json::json!({
-        "window": window.id.to_string(), "state": window.state.as_str(),
-        "reason": window.reason.map(MaintenanceReason::as_str), "detail": window.detail,
-        "scope": window.scope.as_str(), "scope_id": window.name,
-    });
-    if servers.len() <= NAMED_MAX {
-        detail["servers"] = servers.into();
-    }
-    change.record(Action::MaintenanceChanged, &window.id.to_string(), detail);
+    let to = MaintenanceChange::State {
+        state: window.state,
+        reason: window.reason,
+        detail: window.detail.as_deref(),
+        scope: window.scope,
+        scope_id: &window.name,
+        servers: Some(servers).filter(|servers| servers.len() <= NAMED_MAX),
+    };
+    change.record(&window.id.to_string(), Event::MaintenanceChanged { window: window.id, to });
     Ok(())
 }

@@ -21,7 +21,7 @@ use crate::infra::state::{self, MaintenanceState};
 use crate::infra::words;
 use crate::infra::words::name;
 use crate::log::change::Change;
-use crate::log::trail::Action;
+use crate::log::event::{AcceptShort, Event};
 pub use advance::Due;
 pub(crate) use advance::{known, window_of};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -188,17 +188,24 @@ impl Broker {
         for window in
             listed(db, true, Some(plan.into()), i64::MAX).await.doing("planning maintenance")?
         {
-            let detail = serde_json::json!({
-                "plan": window.plan.to_string(), "asked_for": scope.as_str(),
-                "scope": window.scope.as_str(), "scope_id": window.name, "msb": window.msb,
-                "starts_at": window.starts_at, "ends_at": window.ends_at,
-                "drain_seconds": window.drain.as_secs(), "share_micro": share_micro,
-                "recall_minutes": window.recall_minutes, "why": window.why, "servers": window.servers,
-                "accept_short": window.accept_short.as_ref().map(|of| serde_json::json!({
-                    "reservations": of.reservations, "why": of.why,
-                })),
-            });
-            change.record(Action::MaintenancePlanned, &window.id.to_string(), detail);
+            let accept_short = window.accept_short.as_ref();
+            let event = Event::MaintenancePlanned {
+                plan: window.plan,
+                asked_for: *scope,
+                scope: window.scope,
+                scope_id: &window.name,
+                msb: &window.msb,
+                starts_at: window.starts_at,
+                ends_at: window.ends_at,
+                drain_seconds: window.drain.as_secs(),
+                share_micro,
+                recall_minutes: window.recall_minutes,
+                why: &window.why,
+                servers: window.servers,
+                accept_short: accept_short
+                    .map(|AcceptedShort { reservations, why }| AcceptShort { reservations, why }),
+            };
+            change.record(&window.id.to_string(), event);
         }
         change.commit().await?;
         Ok(self.maintenance(true, Some(plan.into()), u32::MAX).await?)

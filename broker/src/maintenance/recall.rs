@@ -13,10 +13,12 @@ use crate::health::unavailability;
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{RecallId, WindowId};
-use crate::infra::state::MaintenanceState;
+use crate::infra::state::{MaintenanceState, RecallState};
 use crate::log::change::Change;
-use crate::log::trail::{Action, TargetVersion};
+use crate::log::event::{Event, MaintenanceChange, Unavailable};
+use crate::log::trail::TargetVersion;
 use crate::moves::mover::{Epoch, MoverError, check_fence};
+use crate::moves::unfinished;
 use crate::snapshot::region_read;
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use decisions::maintenance::recall_order::{Work, recall_order};
@@ -238,10 +240,13 @@ impl Broker {
                 Some(why) => {
                     let stays = sqlx::query(sql::STAYS_OUT).bind(&event);
                     stays.execute(change.connection()).await.doing(doing)?;
-                    let detail = serde_json::json!({
-                        "scope": "server", "scope_id": server, "recall": "refused", "why": why,
-                    });
-                    change.record(Action::UnavailabilityRecorded, &event, detail);
+                    let of = Unavailable::StaysOut {
+                        scope: Scope::Server,
+                        scope_id: &server,
+                        recall: RecallState::Refused,
+                        why: &why,
+                    };
+                    change.record(&event, Event::UnavailabilityRecorded { of });
                 }
             }
         }
@@ -351,28 +356,35 @@ async fn recall(
         .bind(vec![due; count]);
     ordered.execute(change.connection()).await.doing(doing)?;
     for row in &rows {
-        let detail = serde_json::json!({
-            "scope": row.scope, "scope_id": row.scope_id, "kind": row.kind,
-            "started_at": row.started_at, "ended_at": row.ended_at, "recalled_from": event,
-        });
-        change.record(Action::UnavailabilityRecorded, &row.event_id, detail);
+        let of = Unavailable::Began {
+            scope: Scope::Server,
+            scope_id: &row.scope_id,
+            kind: UnavailabilityKind::PlannedMaintenance,
+            started_at: row.started_at,
+            ended_at: row.ended_at,
+            r#move: None,
+            recalled_from: Some(event),
+        };
+        change.record(&row.event_id, Event::UnavailabilityRecorded { of });
     }
     let ended = sqlx::query(recall_end::sql::END_EVENT).bind(event.as_ref()).bind(now);
     ended.execute(change.connection()).await.doing(doing)?;
     let names: Vec<&ServerName> = of.servers.iter().map(|(_, name, _)| name).collect();
     for name in &names {
-        let detail = serde_json::json!({ "scope": "server", "scope_id": name, "ended_at": now });
-        change.record(Action::UnavailabilityCleared, event, detail);
+        unfinished::record_end_at(change, event, name, Some(now));
     }
     if let Some(window) = of.window {
         let said = format!("MSB {lost} is lost; recalled, back by {}", due.to_rfc3339());
         let went = sqlx::query(sql::RECALLING).bind(window).bind(&said);
         went.execute(change.connection()).await.doing(doing)?;
-        let detail = serde_json::json!({
-            "window": window.to_string(), "state": "recalling", "detail": said,
-            "due_at": due, "place": place, "servers": names,
-        });
-        change.record(Action::MaintenanceChanged, &window.to_string(), detail);
+        let to = MaintenanceChange::Recalled {
+            state: MaintenanceState::Recalling,
+            detail: &said,
+            due_at: due,
+            place,
+            servers: names,
+        };
+        change.record(&window.to_string(), Event::MaintenanceChanged { window, to });
     }
     Ok(count)
 }

@@ -3,7 +3,7 @@
 use super::MaintenanceWindow;
 use crate::infra::error::{DbError, Doing};
 use crate::log::change::Change;
-use crate::log::trail::Action;
+use crate::moves::unfinished;
 use chrono::{DateTime, Utc};
 
 pub(crate) mod sql {
@@ -45,7 +45,6 @@ pub(super) async fn end_event(
 ) -> Result<(), DbError> {
     let ended = sqlx::query(sql::END_EVENT).bind(event).bind(now);
     ended.execute(change.connection()).await.doing("ending an event of maintenance")?;
-    let detail = serde_json::json!({ "scope": "server", "scope_id": server, "ended_at": now });
-    change.record(Action::UnavailabilityCleared, event, detail);
+    unfinished::record_end_at(change, event, server, Some(now));
     Ok(())
 }

@@ -12,7 +12,8 @@ use crate::infra::text::storable;
 use crate::infra::words;
 use crate::infra::words::{name, optional_name};
 use crate::log::change::Change;
-use crate::log::trail::{Action, TargetVersion};
+use crate::log::event::Event;
+use crate::log::trail::TargetVersion;
 use crate::moves::mover::{Epoch, MoverError, check_fence, check_fence_at_head};
 use crate::moves::origin::MoveReason;
 use crate::moves::rollout;
@@ -312,8 +313,11 @@ impl Broker {
             Some(version) => version,
             None => region_read::head(db).await?,
         };
-        let detail = serde_json::json!({ "opened": opened, "superseded": done.superseded });
-        change.record(Action::MovesOpened, &version.to_string(), detail);
+        let superseded = done.superseded;
+        change.record(
+            &version.to_string(),
+            Event::MovesOpened { opened, superseded, maintenance: None },
+        );
         change.commit().await?;
         Ok(done)
     }
@@ -397,11 +401,14 @@ impl Broker {
         rollout::settle(db, &ids, &configured).await?;
         let mut bound = Vec::with_capacity(rows.len());
         for (id, server, source, target, version, origin, unfinished, _) in rows {
-            let detail = serde_json::json!({
-                "move": id.to_string(), "source": source, "target": target, "version": version,
-                "origin": origin,
-            });
-            change.record(Action::ServerBound, &server, detail);
+            let event = Event::ServerBound {
+                r#move: id,
+                source: source.as_deref(),
+                target: target.as_deref(),
+                version: TargetVersion(version),
+                origin: &origin,
+            };
+            change.record(&server, event);
             if let Some(event) = unfinished {
                 unfinished::record_end(&mut change, &event, &server);
             }
@@ -460,10 +467,8 @@ impl Broker {
         if unfinished::is_left_half_way(&origin, was) {
             unfinished::note(&mut change, id, (server_id, &server), was.as_str()).await?;
         }
-        let detail = serde_json::json!({
-            "move": id.to_string(), "target": target, "reason": reason.as_str(), "said": said,
-        });
-        change.record(Action::MoveEnded, &server, detail);
+        let target = target.as_deref();
+        change.record(&server, Event::MoveEnded { r#move: id, target, reason, said });
         change.commit().await?;
         Ok(true)
     }

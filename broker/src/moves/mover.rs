@@ -10,7 +10,8 @@ use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::lease::since_boot;
 use crate::log::change::Change;
-use crate::log::trail::{Action, Seq, TargetVersion};
+use crate::log::event::Event;
+use crate::log::trail::{Seq, TargetVersion};
 use crate::queue::job::LEASE_MAX;
 use fleet::pace::Limits;
 use sqlx::PgConnection;
@@ -265,7 +266,7 @@ impl Broker {
         if stopped.rows_affected() == 0 {
             return change.abandon().await.map(|()| None);
         }
-        change.record(Action::MoverStopped, "mover", serde_json::json!({ "why": why }));
+        change.record("mover", Event::MoverStopped { why });
         change.commit().await.map(Some)
     }
 
@@ -279,7 +280,7 @@ impl Broker {
         if resumed.doing("releasing the stop switch")?.rows_affected() == 0 {
             return change.abandon().await.map(|()| None);
         }
-        change.record(Action::MoverResumed, "mover", serde_json::json!({}));
+        change.record("mover", Event::MoverResumed {});
         change.commit().await.map(Some)
     }
 }

@@ -21,6 +21,8 @@ pub enum MoveReason {
     RolloutPaused,
 }
 
+words::serialize_as_word! { MoveReason }
+
 impl MoveReason {
     /// Every reason.
     pub const ALL: [MoveReason; 7] = [

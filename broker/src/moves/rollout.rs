@@ -8,7 +8,7 @@
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::MoveId;
 use crate::log::change::Change;
-use crate::log::trail::Action;
+use crate::log::event::Event;
 use crate::moves::mover::Stopped;
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
@@ -169,8 +169,7 @@ impl crate::Broker {
         why: &str,
     ) -> Result<bool, RolloutError> {
         let paused = sqlx::query(sql::PAUSE).bind(reservation).bind(actor).bind(why);
-        let detail = serde_json::json!({ "why": why });
-        self.switch_rollout(actor, reservation, paused, Action::RolloutPaused, detail).await
+        self.switch_rollout(actor, reservation, paused, Event::RolloutPaused { why }).await
     }
 
     /// Resumes a paused rollout. False: it was not paused.
@@ -183,8 +182,7 @@ impl crate::Broker {
         reservation: &str,
     ) -> Result<bool, RolloutError> {
         let resumed = sqlx::query(sql::RESUME).bind(reservation);
-        let detail = serde_json::json!({});
-        self.switch_rollout(actor, reservation, resumed, Action::RolloutResumed, detail).await
+        self.switch_rollout(actor, reservation, resumed, Event::RolloutResumed {}).await
     }
 
     async fn switch_rollout(
@@ -192,8 +190,7 @@ impl crate::Broker {
         actor: &str,
         reservation: &str,
         switch: Query<'_, Postgres, PgArguments>,
-        action: Action,
-        detail: serde_json::Value,
+        event: Event<'_>,
     ) -> Result<bool, RolloutError> {
         let doing = "pausing or resuming a roll-out";
         let named = || reservation.to_owned();
@@ -203,7 +200,7 @@ impl crate::Broker {
         let mut change = Change::begin(self, actor).await?;
         let switched = switch.execute(change.connection()).await.doing(doing)?;
         if switched.rows_affected() == 1 {
-            change.record(action, reservation, detail);
+            change.record(reservation, event);
             change.commit().await?;
             return Ok(true);
         }

@@ -12,7 +12,7 @@ use crate::infra::state::{self, MoveState};
 use crate::infra::words;
 use crate::infra::words::optional_name;
 use crate::log::change::Change;
-use crate::log::trail::Action;
+use crate::log::event::{Event, Unavailable};
 use crate::moves::origin::MoveReason;
 use chrono::{DateTime, Utc};
 use fleet::MoveOrigin;
@@ -121,18 +121,37 @@ pub(crate) async fn note(
         recall_minutes: None,
     };
     unavailability::write(change.connection(), &[&row]).await?;
-    let detail = serde_json::json!({
-        "scope": row.scope, "scope_id": row.scope_id, "kind": row.kind, "started_at": since,
-        "ended_at": null, "move": of.to_string(),
-    });
-    change.record(Action::UnavailabilityRecorded, &event, detail);
+    let of = Unavailable::Began {
+        scope: Scope::Server,
+        scope_id: server.1,
+        kind: UnavailabilityKind::Software,
+        started_at: since,
+        ended_at: None,
+        r#move: Some(of),
+        recalled_from: None,
+    };
+    change.record(&event, Event::UnavailabilityRecorded { of });
     Ok(())
 }
 
 /// Records in the trail that a server is in use again, because it was bound.
 pub(crate) fn record_end(change: &mut Change, event: &str, server: &str) {
-    let detail = serde_json::json!({ "scope": Scope::Server.as_str(), "scope_id": server });
-    change.record(Action::UnavailabilityCleared, event, detail);
+    record_end_at(change, event, server, None);
+}
+
+/// Records in the trail that a server is in use again, since this time.
+pub(crate) fn record_end_at(
+    change: &mut Change,
+    event: &str,
+    server: &str,
+    ended_at: Option<DateTime<Utc>>,
+) {
+    let (scope, scope_id) = (Scope::Server, server);
+    let (kind, started_at) = (None, None);
+    change.record(
+        event,
+        Event::UnavailabilityCleared { scope, scope_id, kind, started_at, ended_at },
+    );
 }
 
 impl Broker {

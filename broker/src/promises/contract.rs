@@ -6,19 +6,19 @@
 
 use crate::access::idempotency::{self, KeyClaim};
 use crate::infra::connection::Broker;
+use crate::infra::document::Document;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::words;
 use crate::log::change::Change;
-use crate::log::trail::{Action, Seq};
+use crate::log::event::Event;
+use crate::log::trail::Seq;
+use crate::promises::contract_terms::{Contract, QuietTime};
 use chrono::{DateTime, Utc};
 use decisions::admission::ContractView;
 use fleet::pace::contract_allowance;
 use fleet::{Name, ReservationKind, ReservationName};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
-use std::fmt;
 use std::time::Duration;
 
 pub(crate) mod sql {
@@ -58,85 +58,6 @@ pub(crate) mod sql {
     }
 }
 
-/// A daily span, from one minute of the day up to, but not including, another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct QuietTime {
-    from: u16,
-    until: u16,
-}
-
-impl QuietTime {
-    /// A span by minutes of the day, 0 to 1,440; an end before the start lies on the next day. `None`: the span
-    /// is empty or a minute is out of range.
-    pub fn new(from: u16, until: u16) -> Option<QuietTime> {
-        let from = if from == 1_440 { 0 } else { from };
-        let until = if until == 0 { 1_440 } else { until };
-        (from < 1_440 && until <= 1_440 && from != until).then_some(QuietTime { from, until })
-    }
-
-    /// The first minute, and the one after the last.
-    pub const fn minutes(self) -> (u16, u16) {
-        (self.from, self.until)
-    }
-}
-
-impl fmt::Display for QuietTime {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let QuietTime { from, until } = self;
-        write!(out, "{:02}:{:02}-{:02}:{:02}", from / 60, from % 60, until / 60, until % 60)
-    }
-}
-
-/// The churn contract of a reservation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Document", into = "Document")]
-pub struct Contract {
-    /// The share of its servers in use that may leave within the window, in millionths.
-    pub in_use_micro: u32,
-    /// The length of the window, in whole seconds.
-    pub window: Duration,
-    /// The quiet times.
-    pub quiet: Vec<QuietTime>,
-    /// The time zone of the quiet times, such as `Europe/Berlin`.
-    pub zone: String,
-}
-
-/// The stored form of a contract: quiet times are pairs of minutes of the day.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Document {
-    in_use_micro: u32,
-    window_seconds: u64,
-    zone: String,
-    quiet: Vec<(u16, u16)>,
-}
-
-impl From<Contract> for Document {
-    fn from(contract: Contract) -> Document {
-        Document {
-            in_use_micro: contract.in_use_micro,
-            window_seconds: contract.window.as_secs(),
-            zone: contract.zone,
-            quiet: contract.quiet.iter().map(|quiet| (quiet.from, quiet.until)).collect(),
-        }
-    }
-}
-
-impl TryFrom<Document> for Contract {
-    type Error = &'static str;
-
-    fn try_from(document: Document) -> Result<Contract, &'static str> {
-        let quiet = document.quiet.into_iter().map(|(from, until)| QuietTime::new(from, until));
-        let quiet: Option<Vec<QuietTime>> = quiet.collect();
-        Ok(Contract {
-            in_use_micro: document.in_use_micro,
-            window: Duration::from_secs(document.window_seconds),
-            quiet: quiet.ok_or("a quiet time is from a minute of the day to another, 0 to 1440")?,
-            zone: document.zone,
-        })
-    }
-}
-
 /// A contract and its present use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContractUse {
@@ -161,7 +82,7 @@ pub struct ContractUse {
 }
 
 /// The answer that is stored with the key of a request that sets a contract.
-pub type ContractAnswer<'a> = &'a (dyn Fn(&ContractUse) -> Value + Sync);
+pub type ContractAnswer<'a> = &'a (dyn Fn(&ContractUse) -> Document + Sync);
 
 impl ContractUse {
     /// The number of servers in use that may leave the reservation within the window.
@@ -285,7 +206,7 @@ impl Broker {
         actor: &str,
         reservation: &str,
         seen: Option<&str>,
-        key: Option<(KeyClaim, &Value)>,
+        key: Option<(KeyClaim, &Document)>,
     ) -> Result<Seq, ContractError> {
         let none = || ContractError::NoContract { reservation: reservation.into() };
         if reservation.contains('\0') {
@@ -367,7 +288,7 @@ async fn remove(change: &mut Change, id: i32, reservation: &str) -> Result<bool,
         return Ok(false);
     }
     sqlx::query(sql::COUNT).bind(id).execute(db).await.doing(doing)?;
-    change.record(Action::ContractRemoved, reservation, serde_json::json!({}));
+    change.record(reservation, Event::ContractRemoved {});
     Ok(true)
 }
 
@@ -399,14 +320,17 @@ pub(crate) async fn put(
         quiet.iter().map(|quiet| i32::from(of(quiet))).collect()
     };
     let times = sqlx::query(sql::SET_QUIET).bind(id);
-    let times = times.bind(minutes(|quiet| quiet.from)).bind(minutes(|quiet| quiet.until));
+    let times =
+        times.bind(minutes(|quiet| quiet.minutes().0)).bind(minutes(|quiet| quiet.minutes().1));
     times.execute(&mut *db).await.doing(doing)?;
     sqlx::query(sql::COUNT).bind(id).execute(&mut *db).await.doing(doing)?;
-    let detail = serde_json::json!({
-        "in_use_micro": in_use_micro, "window_seconds": window, "zone": zone,
-        "quiet": quiet.iter().map(ToString::to_string).collect::<Vec<_>>(),
-    });
-    change.record(Action::ContractSet, reservation, detail);
+    let event = Event::ContractSet {
+        in_use_micro: *in_use_micro,
+        window_seconds: window,
+        zone,
+        quiet: quiet.iter().map(ToString::to_string).collect(),
+    };
+    change.record(reservation, event);
     Ok(())
 }
 

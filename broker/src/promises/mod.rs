@@ -1,12 +1,14 @@
 //! Granted capacity: promises in versions, their terms, quotas of owners, churn contracts.
 
 pub(crate) mod contract;
+pub(crate) mod contract_terms;
 pub(crate) mod promise;
 pub(crate) mod promise_history;
 pub(crate) mod quota;
 pub(crate) mod terms;
 
-pub use contract::{Contract, ContractAnswer, ContractError, ContractUse, QuietTime};
+pub use contract::{ContractAnswer, ContractError, ContractUse};
+pub use contract_terms::{Contract, QuietTime};
 pub use promise_history::PromiseVersion;
 pub use quota::{Quota, QuotaAsked, QuotaError, QuotaLimit, QuotaPromise, QuotaWrong};
 pub use terms::PromiseTerms;

@@ -4,13 +4,13 @@
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::log::change::Change;
-use crate::log::trail::{Action, Seq};
+use crate::log::event::{Event, LimitSet};
+use crate::log::trail::Seq;
 use chrono::{DateTime, Utc};
 use fleet::quota::Measure;
 use fleet::{
     HardwareTypeName, Name, NameError, NewName, OwnerName, PRIORITY_DEFAULT, ReservationName, Rru,
 };
-use serde_json::{Value, json};
 use sqlx::PgConnection;
 use sqlx::types::Json;
 use std::collections::BTreeMap;
@@ -181,11 +181,13 @@ impl Broker {
             .bind(actor);
         added.execute(&mut *db).await.doing(doing)?;
         let after = read(db, Some(owner)).await?.pop().map(|of| of.limits).unwrap_or_default();
-        let detail = json!({
-            "before": amounts(&before), "limits": amounts(&after),
-            "before_max_priority": before_priority, "max_priority": max_priority,
-        });
-        change.record(Action::QuotaSet, owner, detail);
+        let event = Event::QuotaSet {
+            before: amounts(&before),
+            limits: amounts(&after),
+            before_max_priority: before_priority,
+            max_priority,
+        };
+        change.record(owner, event);
         Ok(change.commit().await?)
     }
 
@@ -207,11 +209,13 @@ impl Broker {
             return Ok(false);
         };
         remove(db, owner).await?;
-        let detail = json!({
-            "before": amounts(&before.limits), "limits": [],
-            "before_max_priority": before.max_priority, "max_priority": null,
-        });
-        change.record(Action::QuotaSet, owner, detail);
+        let event = Event::QuotaSet {
+            before: amounts(&before.limits),
+            limits: Vec::new(),
+            before_max_priority: before.max_priority,
+            max_priority: None,
+        };
+        change.record(owner, event);
         change.commit().await?;
         Ok(true)
     }
@@ -365,9 +369,8 @@ pub(crate) fn exceeded(quotas: Vec<Quota>, before: &Promised) -> Option<(OwnerNa
     })
 }
 
-fn amounts(limits: &[QuotaLimit]) -> Value {
-    limits
-        .iter()
-        .map(|of| json!({ "of": of.measure.to_string(), "limit": of.limit.to_f64() }))
-        .collect()
+fn amounts(limits: &[QuotaLimit]) -> Vec<LimitSet> {
+    let amount =
+        |of: &QuotaLimit| LimitSet { of: of.measure.to_string(), limit: of.limit.to_f64() };
+    limits.iter().map(amount).collect()
 }

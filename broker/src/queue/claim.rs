@@ -4,8 +4,9 @@
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::JobId;
+use crate::queue::cause::FailureReason;
 use crate::queue::job::{Job, JobKind, LEASE_MAX, Lease};
-use crate::queue::solve::{self, FailureReason};
+use crate::queue::solve;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::time::Duration;

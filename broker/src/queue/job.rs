@@ -5,11 +5,12 @@
 //! a job runs.
 
 use crate::infra::connection::Broker;
+use crate::infra::document::Document;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{BatchId, JobId};
 use crate::infra::state::{self, JobState};
 use crate::infra::words::{self, serialize_as_word};
-use serde_json::Value;
+use serde::Serialize;
 use sqlx::postgres::{PgListener, PgPoolOptions, PgRow};
 use sqlx::{PgConnection, Row};
 use std::time::Duration;
@@ -91,7 +92,7 @@ pub struct Job {
     /// Those it belongs to.
     pub batch: Option<BatchId>,
     /// What is to be done.
-    pub task: Value,
+    pub task: Document,
     /// The number of workers lost with it.
     pub losses: i32,
 }
@@ -104,9 +105,9 @@ pub struct BatchJob {
     /// How far it is.
     pub state: JobState,
     /// What was to be done.
-    pub task: Value,
+    pub task: Document,
     /// The outcome, once it is done.
-    pub outcome: Option<Value>,
+    pub outcome: Option<Document>,
     /// The failure, if it failed.
     pub failure: Option<String>,
 }
@@ -147,10 +148,10 @@ impl Broker {
     pub async fn request_replays(
         &self,
         batch: BatchId,
-        jobs: &[(JobId, Value)],
+        jobs: &[(JobId, Document)],
     ) -> Result<(), DbError> {
         let ids: Vec<JobId> = jobs.iter().map(|(id, _)| *id).collect();
-        let tasks: Vec<Value> = jobs.iter().map(|(_, task)| task.clone()).collect();
+        let tasks: Vec<&Document> = jobs.iter().map(|(_, task)| task).collect();
         let added = sqlx::query(sql::ADD)
             .bind(ids)
             .bind(JobKind::Replay.as_str())
@@ -177,7 +178,11 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn finish_job(&self, lease: Lease, outcome: &Value) -> Result<bool, DbError> {
+    pub async fn finish_job(
+        &self,
+        lease: Lease,
+        outcome: &impl Serialize,
+    ) -> Result<bool, DbError> {
         let mut db = self.pool.acquire().await.doing("ending a job")?;
         finish(&mut db, lease, outcome).await.doing("ending a job")
     }
@@ -213,9 +218,10 @@ impl Broker {
 pub(crate) async fn finish(
     db: &mut PgConnection,
     lease: Lease,
-    outcome: &Value,
+    outcome: &impl Serialize,
 ) -> Result<bool, sqlx::Error> {
-    let ended = sqlx::query(sql::FINISH).bind(lease.job).bind(lease.attempt).bind(outcome);
+    let ended =
+        sqlx::query(sql::FINISH).bind(lease.job).bind(lease.attempt).bind(Document::of(outcome));
     Ok(ended.execute(db).await?.rows_affected() == 1)
 }
 

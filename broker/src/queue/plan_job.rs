@@ -1,11 +1,12 @@
 //! Plans as jobs of the queue: requested, polled, withdrawn.
 
 use crate::infra::connection::Broker;
+use crate::infra::document::Document;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::JobId;
 use crate::infra::state::{self, JobState};
 use crate::queue::job::JobKind;
-use serde_json::Value;
+use serde::Serialize;
 use std::time::Duration;
 
 /// A person waits for a plan, a minute at most. An older job was left by a process that ended.
@@ -29,7 +30,7 @@ pub enum PlanJob {
     /// A worker makes it.
     Running,
     /// The outcome.
-    Done(Value),
+    Done(Document),
     /// The permanent failure.
     Failed(String),
     /// It was withdrawn.
@@ -41,8 +42,9 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn request_plan(&self, id: JobId, task: &Value) -> Result<(), DbError> {
-        let added = sqlx::query(sql::ADD).bind(id).bind(JobKind::Plan.as_str()).bind(task);
+    pub async fn request_plan(&self, id: JobId, task: &impl Serialize) -> Result<(), DbError> {
+        let added =
+            sqlx::query(sql::ADD).bind(id).bind(JobKind::Plan.as_str()).bind(Document::of(task));
         added.execute(&self.pool).await.map(|_| ()).doing("asking for a plan")
     }
 
@@ -52,7 +54,7 @@ impl Broker {
     /// If Postgres fails.
     pub async fn plan_job(&self, id: JobId) -> Result<PlanJob, DbError> {
         let doing = "looking at a plan that was asked for";
-        let row: Option<(String, Option<Value>, Option<String>)> =
+        let row: Option<(String, Option<Document>, Option<String>)> =
             sqlx::query_as(sql::LOOK).bind(id).fetch_optional(&self.pool).await.doing(doing)?;
         let Some((word, outcome, failure)) = row else { return Ok(PlanJob::Gone) };
         Ok(match state::read(&word).doing(doing)? {

@@ -1,15 +1,16 @@
 //! Running solves: how far they are, and their cancellation.
 
 use crate::infra::connection::Broker;
+use crate::infra::document::Document;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::SolveId;
 use crate::infra::words;
 use crate::log::change::Change;
-use crate::log::trail::Action;
+use crate::log::event::Event;
+use crate::queue::cause::FailureReason;
 use crate::queue::job::Lease;
-use crate::queue::solve::{self, FailureReason};
+use crate::queue::solve;
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
@@ -66,7 +67,7 @@ pub struct SolveProgress {
     /// What the worker does.
     pub step: SolveStep,
     /// Incumbent and bound over time, as the solver reports them.
-    pub history: Value,
+    pub history: Document,
 }
 
 /// A solve that cannot be cancelled.
@@ -93,7 +94,7 @@ impl Broker {
         &self,
         lease: Lease,
         step: SolveStep,
-        history: Option<&Value>,
+        history: Option<&Document>,
     ) -> Result<(), DbError> {
         let noted = sqlx::query(sql::NOTE)
             .bind(lease.job)
@@ -144,7 +145,7 @@ impl Broker {
             return Err(if exists { CancelError::Over(id) } else { CancelError::Unknown(id) });
         }
         solve::fail(&mut *db, id, FailureReason::Cancelled, &failure).await.doing(doing)?;
-        change.record(Action::SolveCancelled, &id.to_string(), json!({}));
+        change.record(&id.to_string(), Event::SolveCancelled {});
         change.commit().await?;
         Ok(())
     }

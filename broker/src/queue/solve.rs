@@ -1,16 +1,18 @@
 //! Solves: requested, claimed by a worker, ended by a version of the targets or by a failure.
 
 use crate::infra::connection::Broker;
+use crate::infra::document::Document;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{BatchId, SolveId};
 use crate::infra::state::{self, SolveState};
-use crate::infra::words::{self, serialize_as_word};
+use crate::infra::words;
 use crate::log::change::Change;
-use crate::log::trail::{Action, Seq, TargetVersion};
+use crate::log::event::Event;
+use crate::log::trail::{Seq, TargetVersion};
+use crate::queue::cause::{Cause, FailureReason};
 use crate::queue::job::{self, JobKind, Lease};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::time::Duration;
@@ -79,94 +81,6 @@ pub(crate) mod sql {
     }
 }
 
-/// The cause of a solve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cause {
-    /// The schedule.
-    Schedule,
-    /// A request by an operator.
-    Demand,
-    /// A sudden loss of many servers.
-    Event,
-}
-
-impl Cause {
-    /// Every cause.
-    pub const ALL: [Cause; 3] = [Cause::Schedule, Cause::Demand, Cause::Event];
-
-    /// The cause's word in the table.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Cause::Schedule => "schedule",
-            Cause::Demand => "demand",
-            Cause::Event => "event",
-        }
-    }
-}
-
-/// The reason for the failure of a solve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FailureReason {
-    /// The process ended with an error.
-    Crashed,
-    /// The process exceeded the deadline.
-    OutOfTime,
-    /// The process exceeded its memory limit.
-    OutOfMemory,
-    /// The audit rejected the targets.
-    AuditRefused,
-    /// The result is missing or unreadable.
-    ResultUnreadable,
-    /// The snapshot or the result could not be archived.
-    ArchiveFailed,
-    /// The broker refused the targets.
-    NotPublishable,
-    /// Too many workers were lost.
-    WorkersLost,
-    /// The solve was cancelled.
-    Cancelled,
-}
-
-impl FailureReason {
-    /// Every reason.
-    pub const ALL: [FailureReason; 9] = [
-        FailureReason::Crashed,
-        FailureReason::OutOfTime,
-        FailureReason::OutOfMemory,
-        FailureReason::AuditRefused,
-        FailureReason::ResultUnreadable,
-        FailureReason::ArchiveFailed,
-        FailureReason::NotPublishable,
-        FailureReason::WorkersLost,
-        FailureReason::Cancelled,
-    ];
-
-    /// The reason's word in the table.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            FailureReason::Crashed => "crashed",
-            FailureReason::OutOfTime => "out_of_time",
-            FailureReason::OutOfMemory => "out_of_memory",
-            FailureReason::AuditRefused => "audit_refused",
-            FailureReason::ResultUnreadable => "result_unreadable",
-            FailureReason::ArchiveFailed => "archive_failed",
-            FailureReason::NotPublishable => "not_publishable",
-            FailureReason::WorkersLost => "workers_lost",
-            FailureReason::Cancelled => "cancelled",
-        }
-    }
-
-    /// Reads the reason's word.
-    ///
-    /// # Errors
-    /// [`words::unknown`].
-    pub(crate) fn read(word: &str) -> Result<FailureReason, sqlx::Error> {
-        words::read("solves.reason", FailureReason::ALL, FailureReason::as_str, word)
-    }
-}
-
-serialize_as_word! { Cause, FailureReason }
-
 /// One solve, as it stands.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SolveRow {
@@ -196,6 +110,15 @@ pub struct SolveRow {
     pub result_url: Option<String>,
 }
 
+/// What came of a solve, as the outcome of its job.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum SolveOutcome<'a> {
+    Published { version: TargetVersion },
+    AwaitsApproval { awaits_approval: u64 },
+    Stale { stale: &'a str },
+}
+
 /// The inputs of a solve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SolveBasis {
@@ -206,7 +129,7 @@ pub struct SolveBasis {
     /// The location of the snapshot.
     pub snapshot_url: String,
     /// The settings.
-    pub config: Value,
+    pub config: Document,
 }
 
 impl Broker {
@@ -253,13 +176,13 @@ impl Broker {
             .bind(vec![id])
             .bind(JobKind::Solve.as_str())
             .bind(None::<BatchId>)
-            .bind(vec![json!({})])
+            .bind(vec![Document::empty()])
             .execute(&mut *db)
             .await
             .doing(doing)?;
         let added = sqlx::query(sql::ADD).bind(id).bind(cause.as_str()).execute(&mut *db);
         added.await.doing(doing)?;
-        change.record(Action::SolveRequested, &id.to_string(), json!({ "cause": cause.as_str() }));
+        change.record(&id.to_string(), Event::SolveRequested { cause });
         change.commit().await?;
         Ok(Some((id, true)))
     }
@@ -322,8 +245,9 @@ impl Broker {
     ) -> Result<bool, DbError> {
         let doing = "ending a solve";
         let mut tx = self.begin().await.doing(doing)?;
-        let outcome = json!({ "stale": failure });
-        let ours = job::finish(&mut tx, lease, &outcome).await.doing(doing)?;
+        let ours = job::finish(&mut tx, lease, &SolveOutcome::Stale { stale: failure })
+            .await
+            .doing(doing)?;
         if ours {
             let stale = sqlx::query(sql::STALE).bind(lease.job).bind(failure).bind(result_url);
             stale.execute(&mut *tx).await.doing(doing)?;
@@ -358,7 +282,7 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn solve_report(&self, id: SolveId) -> Result<Option<Value>, DbError> {
+    pub async fn solve_report(&self, id: SolveId) -> Result<Option<Document>, DbError> {
         let report = sqlx::query_scalar(sql::REPORT).bind(id).fetch_optional(&self.pool);
         report.await.doing("reading the report of a solve")
     }
@@ -367,7 +291,7 @@ impl Broker {
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn solve_config(&self, id: SolveId) -> Result<Option<Value>, DbError> {
+    pub async fn solve_config(&self, id: SolveId) -> Result<Option<Document>, DbError> {
         let config = sqlx::query_scalar(sql::CONFIG).bind(id).fetch_optional(&self.pool);
         config.await.map(Option::flatten).doing("reading the settings of a solve")
     }

@@ -5,13 +5,13 @@ use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{OperationId, PlanId, RequestId};
 use crate::infra::state::{OperationState, RequestState, State};
 use crate::log::change::Change;
-use crate::log::trail::Action;
+use crate::log::event::Event;
 use crate::queue::job::LEASE_MAX;
-use crate::requests::operation;
+use crate::requests::operation::{self, OperationEnd};
 use crate::requests::request::{Request, RequestChangeKind, RequestSpec, request};
+use crate::requests::request_approval::Refused;
 use crate::requests::submit::{Submission, SubmitError};
 use fleet::{CapacityRequest, OwnerName, ReservationName};
-use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
 use std::time::Duration;
 
@@ -136,14 +136,14 @@ impl Broker {
         actor: &str,
         worker: &str,
         id: RequestId,
-        answer: &Value,
+        refusal: &Refused,
     ) -> Result<bool, DbError> {
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
         let refused: Option<(Option<OperationId>, String)> = sqlx::query_as(sql::REFUSE)
             .bind(id)
             .bind(worker)
-            .bind(answer)
+            .bind(&refusal.answer)
             .fetch_optional(&mut *db)
             .await
             .doing("refusing a request")?;
@@ -152,12 +152,9 @@ impl Broker {
             return Ok(false);
         };
         if let Some(operation) = operation {
-            operation::end(db, operation, OperationState::Failed, answer).await?;
+            operation::end(db, operation, OperationState::Failed, &refusal.answer).await?;
         }
-        let detail = json!({
-            "request": id.to_string(), "code": answer["code"], "reasons": answer["reasons"],
-        });
-        change.record(Action::RequestRefused, &reservation, detail);
+        change.record(&reservation, refusal.entry(id));
         change.commit().await?;
         Ok(true)
     }
@@ -192,14 +189,14 @@ impl Broker {
             change.abandon().await?;
             return Ok(done);
         }
-        let answer = json!({ "code": "expired", "detail": "its end came before it was granted" });
+        let code = "expired";
+        let answer = OperationEnd { code, detail: "its end came before it was granted" };
         for (id, reservation, operation) in overdue {
             if let Some(operation) = operation {
                 operation::end(change.connection(), operation, OperationState::Failed, &answer)
                     .await?;
             }
-            let detail = json!({ "request": id.to_string(), "code": "expired" });
-            change.record(Action::RequestRefused, &reservation, detail);
+            change.record(&reservation, Event::RequestRefused { request: id, code, reasons: None });
             done += 1;
         }
         change.commit().await?;
@@ -255,7 +252,7 @@ impl Broker {
         }
         sqlx::query(sql::LEFT_OVER).execute(&mut *db).await.doing(doing)?;
         for reservation in &swept {
-            change.record(Action::ReservationRemoved, reservation, json!({}));
+            change.record(reservation, Event::ReservationRemoved { kind: None });
         }
         change.commit().await?;
         Ok(swept.into_iter().map(Into::into).collect())

@@ -12,7 +12,7 @@ pub use plan_store::{NewPlan, PLAN_LASTS, StoredPlan, UnreadablePlan};
 pub use request::{
     GrantPolicy, Labels, REQUESTS_PAGE_MAX, Request, RequestChangeKind, RequestFilter, RequestSpec,
 };
-pub use request_approval::RequestApprovalError;
+pub use request_approval::{Refused, RequestApprovalError};
 pub use submit::{Submission, SubmitError, Submitted};
 
 /// The statements of this room, by module and name.

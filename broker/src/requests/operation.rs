@@ -1,12 +1,13 @@
 //! Operations: asynchronous work that callers wait for, with a result.
 
 use crate::infra::connection::Broker;
+use crate::infra::document::Document;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{OperationId, PlanId, RequestId};
 use crate::infra::state::{self, OperationState, State};
 use crate::infra::words;
 use chrono::{DateTime, Utc};
-use serde_json::Value;
+use serde::Serialize;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::fmt;
@@ -86,7 +87,7 @@ pub struct Operation {
     /// The actor that began it.
     pub created_by: String,
     /// The result; of a failed operation, the problem.
-    pub result: Option<Value>,
+    pub result: Option<Document>,
     /// The start of its request, if in the future: the request is decided then, and no capacity is set aside
     /// before.
     pub starts_at: Option<DateTime<Utc>>,
@@ -120,14 +121,21 @@ pub(crate) async fn begin(
     begun.execute(db).await.map(|_| ()).doing("beginning an operation")
 }
 
+/// The problem of an operation whose request ended without a decision.
+#[derive(Serialize)]
+pub(crate) struct OperationEnd {
+    pub(crate) code: &'static str,
+    pub(crate) detail: &'static str,
+}
+
 /// Ends a running operation.
 pub(crate) async fn end(
     db: &mut PgConnection,
     id: OperationId,
     state: OperationState,
-    result: &Value,
+    result: &impl Serialize,
 ) -> Result<(), DbError> {
-    let ended = sqlx::query(sql::END).bind(id).bind(state.as_str()).bind(result);
+    let ended = sqlx::query(sql::END).bind(id).bind(state.as_str()).bind(Document::of(result));
     ended.execute(db).await.map(|_| ()).doing("ending an operation")
 }
 

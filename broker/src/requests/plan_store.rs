@@ -2,6 +2,7 @@
 
 use crate::access::idempotency::{self, KeyClaim};
 use crate::infra::connection::Broker;
+use crate::infra::document::Document;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::PlanId;
 use crate::infra::state::{self, PlanState};
@@ -12,7 +13,6 @@ use chrono::{DateTime, Utc};
 use fleet::quote::Quote;
 use fleet::{ReservationName, ServerName};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{PgConnection, Row};
@@ -110,7 +110,7 @@ impl Broker {
         &self,
         actor: &str,
         plan: &NewPlan,
-        key: Option<(KeyClaim, &Value)>,
+        key: Option<(KeyClaim, &Document)>,
     ) -> Result<(), SubmitError> {
         let doing = "storing a plan";
         let mut tx = self.begin().await.doing(doing)?;
@@ -176,12 +176,12 @@ pub(crate) async fn applied(db: &mut PgConnection, id: PlanId) -> Result<bool, D
 /// Parses a row strictly: an error names the part.
 fn plan(row: &PgRow) -> Result<Result<StoredPlan, UnreadablePlan>, sqlx::Error> {
     let (id, owners): (PlanId, Vec<String>) = (row.try_get(0)?, row.try_get(6)?);
-    let (changes, quotes, targets): (Value, Value, Value) =
+    let (changes, quotes, targets): (Document, Document, Document) =
         (row.try_get(7)?, row.try_get(11)?, row.try_get(12)?);
     let parts = || {
-        let changes: Vec<RequestSpec> = part("changes", changes)?;
-        let quotes: Vec<Quote> = part("answers", quotes)?;
-        let targets: Vec<(ServerName, Option<ReservationName>)> = part("targets", targets)?;
+        let changes: Vec<RequestSpec> = part("changes", &changes)?;
+        let quotes: Vec<Quote> = part("answers", &quotes)?;
+        let targets: Vec<(ServerName, Option<ReservationName>)> = part("targets", &targets)?;
         agree(&changes, &quotes)?;
         Ok((changes, quotes, targets))
     };
@@ -209,10 +209,10 @@ fn plan(row: &PgRow) -> Result<Result<StoredPlan, UnreadablePlan>, sqlx::Error> 
 }
 
 /// Parses each element of a list in a column.
-fn part<T: DeserializeOwned>(column: &str, list: Value) -> Result<Vec<T>, String> {
-    let Value::Array(list) = list else { return Err(format!("{column} is not a list")) };
-    let read = |(number, value): (usize, Value)| {
-        serde_json::from_value(value).map_err(|error| format!("{column}[{number}]: {error}"))
+fn part<T: DeserializeOwned>(column: &str, list: &Document) -> Result<Vec<T>, String> {
+    let list: Vec<Document> = list.read().map_err(|_| format!("{column} is not a list"))?;
+    let read = |(number, of): (usize, Document)| {
+        of.read().map_err(|error| format!("{column}[{number}]: {error}"))
     };
     list.into_iter().enumerate().map(read).collect()
 }

@@ -4,10 +4,11 @@
 //! promise holds until a new one is granted, by [`Broker::apply_plan`], in one transaction.
 
 use crate::infra::connection::Broker;
+use crate::infra::document::Document;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{OperationId, PlanId, RequestId};
 use crate::infra::state::{self, RequestState, State};
-use crate::promises::contract::Contract;
+use crate::promises::contract_terms::Contract;
 use chrono::{DateTime, Utc};
 use fleet::{CapacityRequest, OwnerName, ReservationName, Rru};
 use serde::{Deserialize, Serialize};
@@ -161,7 +162,7 @@ pub struct Request {
     /// The granted capacity.
     pub granted: Option<Rru>,
     /// The answer: the plan, or the refusal with alternatives.
-    pub answer: Option<serde_json::Value>,
+    pub answer: Option<Document>,
     /// The plan that grants it.
     pub plan: Option<PlanId>,
     /// What is waited on for its answer.

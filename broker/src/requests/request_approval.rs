@@ -4,14 +4,14 @@
 //! servers in use as the operator was shown; a plan that moves more awaits approval again.
 
 use crate::infra::connection::Broker;
+use crate::infra::document::Document;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{OperationId, PlanId, RequestId};
 use crate::infra::state::{self, OperationState, RequestState, State};
 use crate::log::change::Change;
-use crate::log::trail::Action;
+use crate::log::event::Event;
 use crate::requests::operation;
 use fleet::quote::Quote;
-use serde_json::{Value, json};
 use sqlx::types::Json;
 
 pub(crate) mod sql {
@@ -38,6 +38,23 @@ pub enum RequestApprovalError {
     NotAwaiting { request: RequestId, state: RequestState },
     #[error(transparent)]
     Db(#[from] DbError),
+}
+
+/// The refusal of a request.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// Its code.
+    pub code: String,
+    /// The codes of its reasons.
+    pub reasons: Vec<String>,
+    /// The answer for the owner, which holds both.
+    pub answer: Document,
+}
+
+impl Refused {
+    pub(crate) fn entry(&self, request: RequestId) -> Event<'_> {
+        Event::RequestRefused { request, code: &self.code, reasons: Some(&self.reasons) }
+    }
 }
 
 impl Broker {
@@ -70,8 +87,8 @@ impl Broker {
             change.abandon().await?;
             return Ok(false);
         };
-        let detail = json!({ "request": id.to_string(), "in_use_moves": in_use });
-        change.record(Action::RequestAwaitsApproval, &reservation, detail);
+        let event = Event::RequestAwaitsApproval { request: id, in_use_moves: in_use };
+        change.record(&reservation, event);
         change.commit().await?;
         tracing::info!(request = %id, in_use, "request awaits approval");
         Ok(true)
@@ -97,13 +114,13 @@ impl Broker {
             change.abandon().await?;
             return Err(self.not_awaiting(id).await?);
         };
-        let detail = json!({ "request": id.to_string(), "in_use_moves": in_use });
-        change.record(Action::RequestApproved, &reservation, detail);
+        let event = Event::RequestApproved { request: id, in_use_moves: in_use };
+        change.record(&reservation, event);
         change.commit().await?;
         Ok(())
     }
 
-    /// Rejects a request that awaits approval: it is refused with `answer`.
+    /// Rejects a request that awaits approval: it is refused with this answer.
     ///
     /// # Errors
     /// [`RequestApprovalError`].
@@ -111,13 +128,13 @@ impl Broker {
         &self,
         actor: &str,
         id: RequestId,
-        answer: &Value,
+        refusal: &Refused,
     ) -> Result<(), RequestApprovalError> {
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
         let rejected: Option<(String, Option<OperationId>)> = sqlx::query_as(sql::REJECT)
             .bind(id)
-            .bind(answer)
+            .bind(&refusal.answer)
             .fetch_optional(&mut *db)
             .await
             .doing("rejecting a request")?;
@@ -126,12 +143,9 @@ impl Broker {
             return Err(self.not_awaiting(id).await?);
         };
         if let Some(operation) = operation {
-            operation::end(db, operation, OperationState::Failed, answer).await?;
+            operation::end(db, operation, OperationState::Failed, &refusal.answer).await?;
         }
-        let detail = json!({
-            "request": id.to_string(), "code": answer["code"], "reasons": answer["reasons"],
-        });
-        change.record(Action::RequestRefused, &reservation, detail);
+        change.record(&reservation, refusal.entry(id));
         change.commit().await?;
         Ok(())
     }

@@ -2,16 +2,17 @@
 
 use crate::access::idempotency::{self, KeyClaim};
 use crate::infra::connection::Broker;
+use crate::infra::document::Document;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{OperationId, RequestId};
 use crate::infra::state::{self, OperationState, RequestState, State};
 use crate::infra::words;
 use crate::log::change::Change;
-use crate::log::trail::{Action, Seq};
-use crate::requests::operation::{self, OperationSubject};
+use crate::log::event::Event;
+use crate::log::trail::Seq;
+use crate::requests::operation::{self, OperationEnd, OperationSubject};
 use crate::requests::request::{RequestChangeKind, RequestSpec};
 use fleet::{ReservationKind, ReservationName};
-use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{PgConnection, Row};
@@ -51,7 +52,7 @@ pub struct Submission<'a> {
     /// The version of the reservation that the client has seen ([`crate::ReservationSummary::version`]).
     pub expected: Option<&'a str>,
     /// The idempotency key with its answer.
-    pub key: Option<(KeyClaim, &'a Value)>,
+    pub key: Option<(KeyClaim, &'a Document)>,
 }
 
 /// A submitted request.
@@ -129,10 +130,8 @@ impl Broker {
         {
             return Err(SubmitError::KeyLost);
         }
-        let detail = json!({
-            "request": submission.id.to_string(), "state": state.as_str(), "asking": asking,
-        });
-        change.record(Action::RequestSubmitted, &name, detail);
+        let request = submission.id;
+        change.record(&name, Event::RequestSubmitted { request, state, asking: &asking });
         match change.commit().await {
             Ok(seq) => Ok(Submitted { seq }),
             Err(error) => Err(error.into()),
@@ -164,11 +163,9 @@ impl Broker {
         operation::begin(db, operation, OperationSubject::Request(id), Some(&owner), actor).await?;
         let submitted = sqlx::query(sql::SUBMIT).bind(id).bind(operation);
         submitted.execute(db).await.doing("submitting a draft")?;
-        let detail = json!({
-            "request": id.to_string(), "state": RequestState::Submitted.as_str(),
-            "asking": found.asking,
-        });
-        change.record(Action::RequestSubmitted, &found.reservation, detail);
+        let (state, asking) = (RequestState::Submitted, &found.asking);
+        let event = Event::RequestSubmitted { request: id, state, asking };
+        change.record(&found.reservation, event);
         Ok(Submitted { seq: change.commit().await? })
     }
 
@@ -191,11 +188,11 @@ impl Broker {
         let cancelled = sqlx::query(sql::CANCEL).bind(id).execute(&mut *db).await;
         cancelled.doing("cancelling a request")?;
         if let Some(operation) = found.operation {
-            let result = json!({ "code": "cancelled", "detail": "the request was cancelled" });
+            let result = OperationEnd { code: "cancelled", detail: "the request was cancelled" };
             operation::end(db, operation, OperationState::Failed, &result).await?;
         }
-        let detail = json!({ "request": id.to_string(), "before": found.state.as_str() });
-        change.record(Action::RequestCancelled, &found.reservation, detail);
+        let event = Event::RequestCancelled { request: id, before: found.state };
+        change.record(&found.reservation, event);
         Ok(change.commit().await?)
     }
 }

@@ -8,7 +8,8 @@ use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::WindowId;
 use crate::log::change::Change;
-use crate::log::trail::{Action, Seq, TargetVersion};
+use crate::log::event::{self, Event};
+use crate::log::trail::{Seq, TargetVersion};
 use crate::maintenance;
 use crate::promises::promise::{self, Promise};
 use crate::snapshot::import_diff::{Changes, ImportPlan, Missing, Vanishing};
@@ -167,7 +168,18 @@ impl Broker {
             promises.iter().filter(|(_, p)| p.made).map(|(name, _)| name.as_ref()).collect();
         let dropped = sqlx::query(sql::REMOVE_MADE).bind(made).execute(&mut *db).await;
         dropped.doing("removing made shared buffers")?;
-        change.record(Action::SnapshotLoaded, &snapshot.region, detail(&plan, version, removes));
+        change.record(
+            &snapshot.region,
+            Event::SnapshotLoaded {
+                version,
+                servers: loaded(&plan.servers, removes),
+                reservations: loaded(&plan.reservations, removes),
+                unavailability: loaded(&plan.unavailability, removes),
+                bindings_changed: plan.bindings_changed,
+                bindings_freed: plan.bindings_freed,
+                contradictions: plan.contradictions.len() + plan.types_missing.len(),
+            },
+        );
         let seq = change.commit().await?;
         // For good plans of the first queries; autovacuum would come a minute later.
         if let Err(error) = sqlx::query(sql::ANALYZE).execute(&self.pool).await {
@@ -330,21 +342,10 @@ fn keep_buffers(
     rival.map_or(Ok(()), |(kept, made)| Err(LoadError::KeptBuffer { kept, made }))
 }
 
-fn counts<N>(changes: &Changes<N>, removes: bool) -> serde_json::Value {
-    let removed = if removes { changes.missing.len() } else { 0 };
-    serde_json::json!({
-        "added": changes.added.len(), "changed": changes.changed.len(), "removed": removed
-    })
-}
-
-fn detail(plan: &ImportPlan, version: TargetVersion, removes: bool) -> serde_json::Value {
-    serde_json::json!({
-        "version": version.0,
-        "servers": counts(&plan.servers, removes),
-        "reservations": counts(&plan.reservations, removes),
-        "unavailability": counts(&plan.unavailability, removes),
-        "bindings_changed": plan.bindings_changed,
-        "bindings_freed": plan.bindings_freed,
-        "contradictions": plan.contradictions.len() + plan.types_missing.len(),
-    })
+fn loaded<N>(changes: &Changes<N>, removes: bool) -> event::Loaded {
+    event::Loaded {
+        added: changes.added.len(),
+        changed: changes.changed.len(),
+        removed: if removes { changes.missing.len() } else { 0 },
+    }
 }

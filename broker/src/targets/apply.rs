@@ -6,11 +6,13 @@
 
 use crate::access::idempotency::{self, KeyClaim};
 use crate::infra::connection::Broker;
+use crate::infra::document::Document;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{OperationId, PlanId, RequestId};
 use crate::infra::state::{OperationState, RequestState, State};
 use crate::log::change::Change;
-use crate::log::trail::{Action, Seq, TargetVersion};
+use crate::log::event::{Event, PromiseChange};
+use crate::log::trail::{Seq, TargetVersion};
 use crate::moves::lifecycle;
 use crate::promises::contract::{self, ContractError};
 use crate::promises::promise::{self, Promise};
@@ -23,7 +25,7 @@ use crate::targets::publish::{self, PublishError, TargetRow};
 use crate::topology::places::Topology;
 use fleet::quote::Quote;
 use fleet::{OwnerName, RegionSnapshot, ReservationName, Rru, ServerName, Targets};
-use serde_json::{Value, json};
+use serde::Serialize;
 use sqlx::PgConnection;
 use sqlx::types::Json;
 use std::collections::BTreeMap;
@@ -141,7 +143,7 @@ pub struct ApplyPlan<'a> {
     /// An operation for all of it, begun and ended here, if the plan is applied by name.
     pub operation: Option<OperationId>,
     /// The idempotency key, and the answer to a repeated request.
-    pub key: Option<(KeyClaim, &'a Value)>,
+    pub key: Option<(KeyClaim, &'a Document)>,
 }
 
 /// An applied plan.
@@ -219,7 +221,7 @@ impl Broker {
         {
             return Err(SubmitError::KeyLost.into());
         }
-        change.record(Action::PlanApplied, &plan.to_string(), detail(applying));
+        change.record(&plan.to_string(), applied(applying));
         let seq = change.commit().await?;
         tracing::info!(%plan, seq = seq.0, servers = targets.len(), "plan applied");
         Ok(Applied { seq, servers: targets.len() })
@@ -300,7 +302,7 @@ async fn settle(
             .bind(of.worker)
             .bind(of.state.as_str())
             .bind(of.granted.0)
-            .bind(of.answer.map_or_else(|| json!({}), |quote| json!(quote)))
+            .bind(of.answer.map_or_else(Document::empty, Document::of))
             .bind(applying.application.plan)
             .fetch_optional(&mut *db)
             .await
@@ -333,33 +335,46 @@ fn one_owner<'a>(grants: &[RequestGrant<'a>]) -> Option<&'a str> {
 }
 
 /// The result for a waiting caller.
-fn result(applying: &ApplyPlan) -> Value {
-    let requests = applying.grants.iter().map(|of| {
-        json!({
-            "request": of.request.to_string(), "reservation": of.asking.reservation(),
-            "state": of.state.as_str(), "granted_rru": of.granted.to_f64(),
-        })
-    });
-    json!({
-        "plan": applying.application.plan.to_string(),
-        "requests": requests.collect::<Vec<_>>(),
-        "servers": applying.application.targets.len(),
-    })
+#[derive(Serialize)]
+struct GrantedPlan<'a> {
+    plan: PlanId,
+    requests: Vec<Granted<'a>>,
+    servers: usize,
 }
 
-fn detail(applying: &ApplyPlan) -> Value {
+/// A granted request in the result.
+#[derive(Serialize)]
+struct Granted<'a> {
+    request: RequestId,
+    reservation: &'a ReservationName,
+    state: RequestState,
+    granted_rru: f64,
+}
+
+fn result(applying: &ApplyPlan) -> Document {
+    let granted = applying.grants.iter().map(|of| Granted {
+        request: of.request,
+        reservation: of.asking.reservation(),
+        state: of.state,
+        granted_rru: of.granted.to_f64(),
+    });
+    let PlanPatch { plan, targets, .. } = applying.application;
+    let requests = granted.collect();
+    Document::of(&GrantedPlan { plan: *plan, requests, servers: targets.len() })
+}
+
+fn applied<'a>(applying: &ApplyPlan<'a>) -> Event<'a> {
     let PlanPatch { promises, targets, .. } = applying.application;
     let capacity = |promise: &Promise| promise.capacity().to_f64();
-    let changes = promises.iter().map(|of| {
-        json!({
-            "reservation": of.reservation, "before_rru": of.before.as_ref().map(capacity),
-            "rru": capacity(&of.after),
-        })
+    let changes = promises.iter().map(|of| PromiseChange {
+        reservation: &of.reservation,
+        before_rru: of.before.as_ref().map(capacity),
+        rru: capacity(&of.after),
     });
-    json!({
-        "requests": applying.grants.iter().map(|of| of.request.to_string()).collect::<Vec<_>>(),
-        "reservations": promises.iter().map(|of| &of.reservation).collect::<Vec<_>>(),
-        "promises": changes.collect::<Vec<_>>(),
-        "servers": targets.iter().map(|row| &row.server).collect::<Vec<_>>(),
-    })
+    Event::PlanApplied {
+        requests: applying.grants.iter().map(|of| of.request).collect(),
+        reservations: promises.iter().map(|of| &of.reservation).collect(),
+        promises: changes.collect(),
+        servers: targets.iter().map(|row| &row.server).collect(),
+    }
 }

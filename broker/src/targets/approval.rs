@@ -8,12 +8,13 @@ use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{PublicationId, SolveId};
 use crate::infra::state::{self, SolveState, State};
 use crate::log::change::Change;
-use crate::log::trail::{Action, TargetVersion};
-use crate::queue::{job, solve};
+use crate::log::event::Event;
+use crate::log::trail::TargetVersion;
+use crate::queue::job;
+use crate::queue::solve::{self, SolveOutcome};
 use crate::targets::awaiting;
 use crate::targets::publish::{Publication, PublishError, SolveEnd, TargetRow};
 use crate::targets::published::Published;
-use serde_json::json;
 
 pub(crate) mod sql {
     crate::statements! {
@@ -61,7 +62,7 @@ impl Broker {
         let solve = SolveId::from(end.lease.job);
         let mut change = Change::begin(self, actor).await?;
         let db = change.connection();
-        let outcome = json!({ "awaits_approval": in_use });
+        let outcome = SolveOutcome::AwaitsApproval { awaits_approval: in_use };
         if !job::finish(db, end.lease, &outcome).await.doing(doing)? {
             change.abandon().await?;
             return Ok(false);
@@ -82,8 +83,8 @@ impl Broker {
                     .collect::<Vec<_>>(),
             );
         kept.execute(&mut *db).await.doing(doing)?;
-        let detail = json!({ "in_use_moves": in_use, "servers": rows.len() });
-        change.record(Action::SolveAwaitsApproval, &solve.to_string(), detail);
+        let (in_use_moves, servers) = (in_use, rows.len());
+        change.record(&solve.to_string(), Event::SolveAwaitsApproval { in_use_moves, servers });
         change.commit().await?;
         tracing::info!(%solve, in_use, "solve awaits approval");
         Ok(true)
@@ -148,7 +149,7 @@ impl Broker {
             return Err(ApprovalError::NotAwaiting { solve, state });
         }
         sqlx::query(awaiting::sql::FORGET).execute(&mut *db).await.doing(doing)?;
-        change.record(Action::SolveRejected, &solve.to_string(), json!({ "why": why }));
+        change.record(&solve.to_string(), Event::SolveRejected { why });
         change.commit().await?;
         Ok(())
     }

@@ -2,13 +2,16 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::copy::Rows;
+use crate::infra::document::Document;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{PublicationId, SolveId};
 use crate::log::change::Change;
-use crate::log::trail::{Action, TargetVersion};
+use crate::log::event::Event;
+use crate::log::trail::TargetVersion;
 use crate::promises::promise::{self, Promise};
+use crate::queue::cause::Cause;
 use crate::queue::job::{self, Lease};
-use crate::queue::solve::{self, Cause};
+use crate::queue::solve::{self, SolveOutcome};
 use crate::snapshot::region_read::{self, Stored};
 use crate::targets::awaiting;
 use crate::targets::published::{Published, Withheld};
@@ -134,7 +137,7 @@ pub struct SolveEnd {
     /// The location of the result.
     pub result_url: String,
     /// The solve's report.
-    pub report: serde_json::Value,
+    pub report: Document,
 }
 
 impl Publication {
@@ -243,22 +246,19 @@ impl Broker {
             end_solve(db, end, version).await?;
         }
         let mut published = outcome(db, version).await.doing("counting targets")?;
-        let detail = serde_json::json!({
-            "taken": published.taken, "skipped": published.skipped,
-            "kept_back": published.kept_back,
-            "publication": publication.id.to_string(),
-            "solve": solve.map(|solve| solve.to_string()),
-        });
         if let Some(solve) = approved {
             if !awaiting::end(db, solve, version).await.doing("ending an approved solve")? {
                 return Err(PublishError::SolveNotRunning { solve, parent: publication.parent });
             }
-            let detail = serde_json::json!({ "version": version.0 });
-            change.record(Action::SolveApproved, &solve.to_string(), detail);
+            change.record(&solve.to_string(), Event::SolveApproved { version });
         }
-        change.record(Action::TargetsPublished, &version.to_string(), detail);
-        published.seq = Some(change.commit().await?);
         let Published { taken, skipped, kept_back, .. } = published;
+        let publication = publication.id;
+        change.record(
+            &version.to_string(),
+            Event::TargetsPublished { taken, skipped, kept_back, publication, solve },
+        );
+        published.seq = Some(change.commit().await?);
         tracing::info!(version = version.0, taken, skipped, kept_back, "targets published");
         if needless {
             // Its snapshot was of an outage that has ended; the next one is of the region as it is.
@@ -469,8 +469,7 @@ async fn end_solve(
 ) -> Result<(), PublishError> {
     let doing = "ending a solve";
     let solve = SolveId::from(end.lease.job);
-    let outcome = serde_json::json!({ "version": version.0 });
-    if !job::finish(db, end.lease, &outcome).await.doing(doing)? {
+    if !job::finish(db, end.lease, &SolveOutcome::Published { version }).await.doing(doing)? {
         return Err(PublishError::LeaseLost { solve });
     }
     let ended = sqlx::query(sql::END_SOLVE).bind(solve).bind(version.0).bind(&end.result_url);

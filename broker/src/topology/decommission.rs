@@ -11,7 +11,7 @@ use crate::infra::error::{DbError, Doing};
 use crate::infra::state::{self, MoveState, State};
 use crate::infra::words::{name, optional_name};
 use crate::log::change::Change;
-use crate::log::trail::Action;
+use crate::log::event::{Event, Unavailable};
 use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence};
 use crate::moves::unfinished;
@@ -128,12 +128,17 @@ pub(crate) async fn ask(
     let rows: Vec<UnavailabilityRow> = noted.iter().map(event).collect();
     unavailability::write(change.connection(), &rows.iter().collect::<Vec<_>>()).await?;
     target(change.connection()).await?;
-    for row in &rows {
-        let detail = serde_json::json!({
-            "scope": row.scope, "scope_id": row.scope_id, "kind": row.kind, "started_at": now,
-            "ended_at": null,
-        });
-        change.record(Action::UnavailabilityRecorded, &row.event_id, detail);
+    for (event, server) in &noted {
+        let of = Unavailable::Began {
+            scope: Scope::Server,
+            scope_id: server,
+            kind: UnavailabilityKind::Software,
+            started_at: now,
+            ended_at: None,
+            r#move: None,
+            recalled_from: None,
+        };
+        change.record(event, Event::UnavailabilityRecorded { of });
     }
     Ok(())
 }
@@ -170,8 +175,8 @@ impl Broker {
         if targeted.is_empty() {
             change.abandon().await?;
         } else {
-            let detail = serde_json::json!({ "servers": targeted, "again": true });
-            change.record(Action::DecommissionAsked, "region", detail);
+            let servers = targeted.iter().map(String::as_str).collect();
+            change.record("region", Event::DecommissionAsked { servers, again: true });
             change.commit().await?;
         }
         if free.is_empty() {
@@ -221,8 +226,7 @@ impl Broker {
         for (event, server) in &kept {
             unfinished::record_end(&mut change, event, server);
         }
-        let detail = serde_json::json!({ "servers": found });
-        change.record(Action::DecommissionCancelled, "region", detail);
+        change.record("region", Event::DecommissionCancelled { servers: found });
         change.commit().await?;
         Ok(())
     }

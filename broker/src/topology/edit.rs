@@ -9,16 +9,17 @@
 
 use crate::access::idempotency::{self, KeyClaim};
 use crate::infra::connection::Broker;
+use crate::infra::document::Document;
 use crate::infra::error::Doing;
 use crate::log::change::Change;
-use crate::log::trail::{Action, Seq};
+use crate::log::event::Event;
+use crate::log::trail::Seq;
 use crate::snapshot::region_read;
 use crate::topology::decommission;
 use crate::topology::edit_error::{EditError, check_seen, version};
 use crate::topology::editing::Editing;
+use fleet::Name;
 use fleet::edit::{self, RegionSettings, ServerEdit, ServerPlan};
-use fleet::{Name, ServerName};
-use serde_json::{Value, json};
 
 pub(crate) mod sql {
     crate::statements! {
@@ -39,24 +40,12 @@ pub struct StoredSettings {
 impl StoredSettings {
     /// A version that changes with every setting.
     pub fn version(&self) -> String {
-        version(&json!([self.region, settings_json(&self.settings)]))
+        version(&(&self.region, &self.settings))
     }
 }
 
-/// The settings as JSON, by the names of `region.json`.
-pub fn settings_json(of: &RegionSettings) -> Value {
-    let weights = &of.weights;
-    json!({
-        "move_in_use": weights.move_in_use, "move_idle": weights.move_idle,
-        "spread_beta": weights.spread_beta, "buffer_tau": weights.buffer_tau,
-        "msb_alpha": weights.msb_alpha, "rack_alpha": weights.rack_alpha,
-        "affinity_theta": weights.affinity_theta,
-        "shared_buffer_fraction": of.shared_buffer_fraction,
-    })
-}
-
 /// An idempotency key with its answer, which is made from the result.
-pub type EditAnswer<'a> = (KeyClaim, &'a (dyn Fn(&ServerPlan) -> Value + Sync));
+pub type EditAnswer<'a> = (KeyClaim, &'a (dyn Fn(&ServerPlan) -> Document + Sync));
 
 impl Broker {
     /// Reads the region's prices, limits and buffer fraction.
@@ -99,10 +88,8 @@ impl Broker {
             return Ok(None);
         }
         editing.write(db).await?;
-        let detail = json!({
-            "before": settings_json(&before.settings), "after": settings_json(settings),
-        });
-        change.record(Action::RegionSettingsSet, &before.region, detail);
+        let event = Event::RegionSettingsSet { before: &before.settings, after: settings };
+        change.record(&before.region, event);
         Ok(Some(change.commit().await?))
     }
 
@@ -134,8 +121,8 @@ impl Broker {
         editing.write(db).await?;
         if !plan.draining.is_empty() {
             decommission::ask(&mut change, actor, &plan.draining).await?;
-            let detail = json!({ "servers": plan.draining });
-            change.record(Action::DecommissionAsked, &region, detail);
+            let servers = plan.draining.iter().map(AsRef::as_ref).collect();
+            change.record(&region, Event::DecommissionAsked { servers, again: false });
         }
         let db = change.connection();
         if let Some((claim, answer)) = key
@@ -143,17 +130,16 @@ impl Broker {
         {
             return Err(EditError::KeyLost);
         }
-        let (action, detail) = match servers {
-            ServerEdit::Add(rows) => (Action::ServersRacked, json!({ "servers": rows })),
+        let event = match servers {
+            ServerEdit::Add(servers) => Event::ServersRacked { servers },
             ServerEdit::Remove(names) | ServerEdit::Drain(names) => {
                 let gone = names.iter().filter(|name| !plan.draining.contains(*name));
-                let gone: Vec<&ServerName> = gone.collect();
-                (Action::ServersDecommissioned, json!({ "servers": gone }))
+                Event::ServersDecommissioned { servers: gone.collect() }
             }
-            ServerEdit::Move(rows) => (Action::ServersRelocated, json!({ "servers": rows })),
+            ServerEdit::Move(servers) => Event::ServersRelocated { servers },
         };
         if plan.draining.len() < plan.servers {
-            change.record(action, &region, detail);
+            change.record(&region, event);
         }
         change.commit().await?;
         Ok(plan)

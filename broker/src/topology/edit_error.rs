@@ -1,9 +1,10 @@
 //! Errors of edits, and the versions that detect lost updates.
 
+use crate::infra::document::Document;
 use crate::infra::error::DbError;
 use fleet::edit::WrongField;
 use fleet::{HardwareTypeName, ReservationName};
-use serde_json::Value;
+use serde::Serialize;
 use uuid::Uuid;
 
 /// An edit failed; nothing was changed.
@@ -34,8 +35,8 @@ fn sentence(wrong: &[WrongField]) -> String {
 }
 
 /// A version of a value: it changes with the value.
-pub(crate) fn version(of: &Value) -> String {
-    Uuid::new_v5(&Uuid::NAMESPACE_OID, of.to_string().as_bytes()).to_string()
+pub(crate) fn version(of: &impl Serialize) -> String {
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, Document::of(of).text().as_bytes()).to_string()
 }
 
 /// Refuses an edit of a version that is no longer the current one.

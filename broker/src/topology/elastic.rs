@@ -3,13 +3,13 @@
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::log::change::Change;
-use crate::log::trail::{Action, Seq};
+use crate::log::event::{ElasticTerms, Event};
+use crate::log::trail::Seq;
 use crate::snapshot::load;
 use crate::topology::edit_error::{EditError, check_seen, version};
 use crate::topology::editing::Editing;
 use fleet::edit::{self, ElasticAsked, WrongField};
 use fleet::{ReservationKind, ReservationName};
-use serde_json::{Value, json};
 use sqlx::PgConnection;
 use std::collections::BTreeMap;
 
@@ -51,14 +51,11 @@ pub struct Elastic {
 impl Elastic {
     /// A version that changes with every change and with the end.
     pub fn version(&self) -> String {
-        version(&json!([self.reservation, self.promise_version, self.share, self.ending]))
+        version(&(&self.reservation, self.promise_version, self.share, self.ending))
     }
 
-    fn json(&self) -> Value {
-        json!({
-            "owner": self.asked.owner, "rru": self.asked.rru, "priority": self.asked.priority,
-            "host_profile": self.asked.host_profile, "share": self.share,
-        })
+    fn terms(&self) -> ElasticTerms<'_> {
+        ElasticTerms { asked: &self.asked, share: self.share }
     }
 }
 
@@ -124,10 +121,8 @@ impl Broker {
         let shared = sqlx::query(sql::SET_SHARE).bind(name.as_ref()).bind(share);
         shared.execute(&mut *db).await.doing("setting the share of an elastic reservation")?;
         let after = elastic(db, Some(name)).await?.pop();
-        let detail = json!({
-            "before": before.as_ref().map(Elastic::json), "after": after.as_ref().map(Elastic::json),
-        });
-        change.record(Action::ElasticSet, name, detail);
+        let [before, after] = [&before, &after].map(|of| of.as_ref().map(Elastic::terms));
+        change.record(name, Event::ElasticSet { before, after });
         Ok(change.commit().await?)
     }
 
@@ -165,10 +160,11 @@ impl Broker {
             change.abandon().await?;
             return Ok(end);
         }
-        let detail = json!({ "before": found.json(), "borrows": found.borrows });
-        change.record(Action::ElasticEnded, name, detail);
+        let (before, borrows) = (found.terms(), found.borrows);
+        change.record(name, Event::ElasticEnded { before, borrows });
         for name in gone {
-            change.record(Action::ReservationRemoved, &name, json!({ "kind": "elastic" }));
+            let kind = Some(ReservationKind::Elastic);
+            change.record(&name, Event::ReservationRemoved { kind });
         }
         change.commit().await?;
         Ok(end)

@@ -6,12 +6,12 @@
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::log::change::Change;
-use crate::log::trail::{Action, Seq};
+use crate::log::event::Event;
+use crate::log::trail::Seq;
 use crate::snapshot::load;
 use crate::topology::edit_error::{EditError, version};
 use fleet::edit::{WrongField, check_hardware_types};
 use fleet::{HardwareTypeName, ReservationName, SHARED_BUFFER_PREFIX};
-use serde_json::json;
 use sqlx::PgConnection;
 
 pub(crate) mod sql {
@@ -101,8 +101,8 @@ pub struct SharedBuffer {
 impl HardwareType {
     /// A version that changes with every change of the buffer.
     pub fn version(&self) -> String {
-        let buffer = self.buffer.as_ref().map(|of| json!([of.reservation, of.wanted, of.listed]));
-        version(&json!([self.hardware_type, buffer]))
+        let buffer = self.buffer.as_ref().map(|of| (&of.reservation, of.wanted, of.listed));
+        version(&(&self.hardware_type, buffer))
     }
 }
 
@@ -158,7 +158,7 @@ impl Broker {
             return Ok(Vec::new());
         }
         for name in &added {
-            change.record(Action::HardwareTypeAdded, name, json!({}));
+            change.record(name, Event::HardwareTypeAdded {});
         }
         change.commit().await?;
         Ok(added.into_iter().map(Into::into).collect())
@@ -214,7 +214,7 @@ impl Broker {
             let renamed = sqlx::query(statement).bind(&old).bind(&new);
             renamed.execute(&mut *db).await.doing(doing)?;
         }
-        change.record(Action::HardwareTypeRenamed, from, json!({ "name": to }));
+        change.record(from, Event::HardwareTypeRenamed { name: to });
         Ok(Some(change.commit().await?))
     }
 
@@ -249,7 +249,7 @@ impl Broker {
         for statement in [sql::REMOVE_BUFFER, sql::REMOVE] {
             sqlx::query(statement).bind(name.as_ref()).execute(&mut *db).await.doing(doing)?;
         }
-        change.record(Action::HardwareTypeRemoved, name, json!({}));
+        change.record(name, Event::HardwareTypeRemoved {});
         Ok(change.commit().await?)
     }
 }

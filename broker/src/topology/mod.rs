@@ -11,7 +11,7 @@ pub(crate) mod profile;
 pub(crate) mod shared_buffer;
 
 pub use decommission::Decommission;
-pub use edit::{EditAnswer, StoredSettings, settings_json};
+pub use edit::{EditAnswer, StoredSettings};
 pub use edit_error::EditError;
 pub use elastic::{Elastic, ElasticEnd};
 pub use hardware::{HardwareType, SharedBuffer};

@@ -6,10 +6,10 @@
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::log::change::Change;
-use crate::log::trail::{Action, Seq};
+use crate::log::event::Event;
+use crate::log::trail::Seq;
 use chrono::{DateTime, Utc};
 use fleet::{HardwareTypeName, Name, NameError, NewName, Rru};
-use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{PgConnection, Row};
@@ -133,12 +133,8 @@ impl Broker {
         let values: Vec<i64> = rru.values().map(|value| value.0).collect();
         let set = sqlx::query(sql::SET_VALUES).bind(id).bind(&names).bind(values);
         set.execute(&mut *db).await.doing(doing)?;
-        let before = before.filter(|of| !of.rru.is_empty()).map(|of| amounts(&of.rru));
-        change.record(
-            Action::ProfileSet,
-            profile,
-            json!({ "before_rru": before, "rru": amounts(rru) }),
-        );
+        let before_rru = before.as_ref().filter(|of| !of.rru.is_empty()).map(|of| amounts(&of.rru));
+        change.record(profile, Event::ProfileSet { before_rru, rru: amounts(rru) });
         Ok(change.commit().await?)
     }
 
@@ -172,11 +168,7 @@ impl Broker {
         if removed.doing("removing an RRU profile")?.rows_affected() == 0 {
             return Err(unknown());
         }
-        change.record(
-            Action::ProfileRemoved,
-            profile,
-            json!({ "before_rru": amounts(&before.rru) }),
-        );
+        change.record(profile, Event::ProfileRemoved { before_rru: amounts(&before.rru) });
         Ok(change.commit().await?)
     }
 
@@ -223,6 +215,6 @@ async fn read(db: &mut PgConnection, profile: Option<&str>) -> Result<Vec<RruPro
     rows.fetch_all(db).await.doing("reading RRU profiles")
 }
 
-fn amounts(rru: &BTreeMap<HardwareTypeName, Rru>) -> Value {
-    rru.iter().map(|(ty, value)| (ty.to_string(), json!(value.to_f64()))).collect()
+fn amounts(rru: &BTreeMap<HardwareTypeName, Rru>) -> BTreeMap<&HardwareTypeName, f64> {
+    rru.iter().map(|(ty, value)| (ty, value.to_f64())).collect()
 }

@@ -2,13 +2,13 @@
 
 use crate::infra::connection::Broker;
 use crate::log::change::Change;
-use crate::log::trail::{Action, Seq};
+use crate::log::event::{BufferSize, Event};
+use crate::log::trail::Seq;
 use crate::topology::edit_error::{EditError, check_seen};
 use crate::topology::editing::Editing;
 use crate::topology::hardware::types;
 use fleet::HardwareTypeName;
 use fleet::edit;
-use serde_json::json;
 
 impl Broker {
     /// Sets the shared buffer of a hardware type to a fixed number of servers; `None`: to the region's
@@ -34,11 +34,9 @@ impl Broker {
             .map_err(EditError::Wrong)?;
         editing.write(db).await?;
         let before = before.and_then(|of| of.buffer);
-        let detail = json!({
-            "before": before.map(|of| json!({ "servers": of.wanted, "listed": of.listed })),
-            "servers": servers, "listed": servers.is_some(),
-        });
-        change.record(Action::SharedBufferSet, hardware_type, detail);
+        let before = before.map(|of| BufferSize { servers: of.wanted, listed: of.listed });
+        let listed = servers.is_some();
+        change.record(hardware_type, Event::SharedBufferSet { before, servers, listed });
         Ok(change.commit().await?)
     }
 }

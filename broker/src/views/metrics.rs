@@ -8,8 +8,8 @@ use crate::infra::state::{
 };
 use crate::infra::words;
 use crate::moves::origin::MoveReason;
+use crate::queue::cause::FailureReason;
 use crate::queue::job::JobKind;
-use crate::queue::solve::FailureReason;
 use crate::views::status::{self, ServerCounts};
 use crate::views::stuck::{self, Machine};
 use fleet::MoveOrigin;

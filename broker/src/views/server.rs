@@ -1,6 +1,7 @@
 //! One server: its place, binding and history.
 
 use crate::infra::connection::Broker;
+use crate::infra::document::Document;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::WindowId;
 use crate::infra::state::{self, MaintenanceState};
@@ -13,7 +14,6 @@ use fleet::MoveOrigin;
 use fleet::{
     DatacenterName, HardwareTypeName, MsbName, RackName, ReservationName, Scope, ServerName,
 };
-use serde_json::Value;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
@@ -174,7 +174,7 @@ pub struct ServerPast {
     /// The key within its kind.
     pub key: String,
     /// Further data by kind.
-    pub detail: Value,
+    pub detail: Document,
 }
 
 impl Broker {

@@ -6,7 +6,7 @@ use crate::infra::id::RequestId;
 use crate::infra::state::{self, RequestState};
 use crate::infra::words;
 use crate::moves::rollout::Rollout;
-use crate::promises::contract::Contract;
+use crate::promises::contract_terms::Contract;
 use crate::promises::terms::PromiseTerms;
 use crate::requests::request::Labels;
 use crate::requests::submit::version;

@@ -13,7 +13,7 @@ use crate::views::reserved_server::{
     self, Header, ReservedServer, columns, described, header, placed, server, wide,
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use fleet::Name;
+use fleet::{Name, Scope};
 use futures_util::TryStreamExt;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
@@ -235,7 +235,10 @@ async fn read_on(
     let by_clock: Vec<(String, String)> =
         sqlx::query_as(sql::BY_THE_CLOCK).bind(since).fetch_all(&mut *db).await?;
     for (scope, name) in by_clock {
-        touched.add_scope(&scope, &name);
+        match Scope::parse(&scope) {
+            Some(scope) => touched.add_scope(scope, name),
+            None => touched.anything = true,
+        }
     }
     Ok((touched, seq, false))
 }

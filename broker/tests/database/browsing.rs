@@ -10,6 +10,7 @@ use broker::{
 use fleet::{Rru, Scope, UnavailabilityKind};
 use std::time::Duration;
 use testkit::health::{Health, Occurrence};
+use testkit::postgres::json_of;
 
 async fn with_small() -> Database {
     let database = Database::new().await;
@@ -166,7 +167,7 @@ async fn server_detail_has_its_history() {
     assert_eq!(kinds, ["event", "move", "target", "trail"]);
     let decided = whole.iter().find(|past| past.kind == PastKind::Target).expect("found");
     assert_eq!(
-        (&decided.detail["reservation"], &decided.detail["taken"]),
+        (&json_of(&decided.detail)["reservation"], &json_of(&decided.detail)["taken"]),
         (&"web".into(), &true.into())
     );
 }

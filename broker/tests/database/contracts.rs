@@ -4,6 +4,7 @@ use crate::harness::Database;
 use crate::regions::small;
 use broker::{Contract, ContractError, Epoch, ImportOptions, MoveState, MoverInstance, QuietTime};
 use std::time::Duration;
+use testkit::postgres::json_of;
 
 async fn with_small() -> Database {
     let database = Database::new().await;
@@ -42,7 +43,7 @@ async fn contract_is_the_last_one_set() {
     let trail = broker.trail_of("web", broker::Seq(0), 10).await.expect("read");
     let actions: Vec<&str> = trail.iter().map(|entry| entry.action.as_str()).collect();
     assert_eq!(actions, ["contract_set", "contract_set", "contract_removed"]);
-    assert_eq!(trail[0].detail["quiet"][0], "08:00-18:00");
+    assert_eq!(json_of(&trail[0].detail)["quiet"][0], "08:00-18:00");
 }
 
 #[tokio::test]

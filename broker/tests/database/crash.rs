@@ -5,8 +5,8 @@ use crate::jobs::end;
 use crate::publish::{publication, target};
 use crate::regions::small;
 use broker::{
-    Action, Broker, Cause, DbError, ImportOptions, JobKind, PublicationId, PublishError, Recorded,
-    Seq, SolveBasis, SolveId, TargetVersion,
+    Action, Broker, Cause, DbError, Document, ImportOptions, JobKind, PublicationId, PublishError,
+    Recorded, Seq, SolveBasis, SolveId, TargetVersion,
 };
 use private_postgres::{PrivateOptions, PrivatePostgres};
 use serde_json::json;
@@ -120,7 +120,7 @@ impl World {
                 parent,
                 seq: Seq(parent.0),
                 snapshot_url: "memory:///".to_owned(),
-                config: json!({}),
+                config: Document::of(&json!({})),
             };
             if !self.until_answered(async || broker.describe_solve(lease, &basis).await).await {
                 continue;

@@ -4,6 +4,7 @@ use crate::harness::Database;
 use crate::regions::{at, changed, generated, reservation, server, small, small_parts};
 use broker::{Action, ExportError, ImportOptions, LoadError, Missing, Seq, TargetVersion};
 use fleet::{AllowedDatacenterRow, Coverage, RegionSnapshot, RruRow, SnapshotParts};
+use testkit::postgres::json_of;
 
 const PLAIN: ImportOptions = ImportOptions {
     missing: Missing::Keep,
@@ -98,7 +99,7 @@ async fn import_writes_only_differences() {
     assert_eq!(database.number(generation).await, 2);
     let trail = database.broker.trail(Seq(1), 10).await.expect("a trail");
     assert_eq!(trail[0].action, Action::SnapshotLoaded.into());
-    assert_eq!(trail[0].detail["servers"]["changed"], 1);
+    assert_eq!(json_of(&trail[0].detail)["servers"]["changed"], 1);
     let of_region = database.broker.trail_of("region-a", Seq(0), 10).await.expect("a trail");
     assert_eq!(of_region.len(), 2);
     assert!(of_region[0].at <= of_region[1].at);

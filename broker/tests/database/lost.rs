@@ -6,7 +6,7 @@ use crate::proxy::{Proxy, Way};
 use crate::publish::{publication, target};
 use crate::regions::{at, small};
 use broker::{
-    BatchId, Broker, Cause, DbError, FailureReason, Fault, ImportOptions, JobId, JobKind,
+    BatchId, Broker, Cause, DbError, Document, FailureReason, Fault, ImportOptions, JobId, JobKind,
     LoadError, OpenError, PublishError, Seq, SolveBasis, SolveId, TargetVersion,
 };
 use serde_json::json;
@@ -81,7 +81,7 @@ async fn unanswered_commit_takes_effect_once() {
         parent: TargetVersion(1),
         seq: Seq(2),
         snapshot_url: "memory:///".to_owned(),
-        config: json!({}),
+        config: Document::of(&json!({})),
     };
     unreachable(&broker.describe_solve(lease, &basis).await.expect_err("lost"));
     reached();
@@ -111,7 +111,7 @@ async fn unanswered_commit_takes_effect_once() {
     broker.forget_solve(second).await.expect("forgotten again");
 
     let batch = BatchId::from_u128(79);
-    let jobs = [(JobId::from_u128(80), json!({})), (JobId::from_u128(81), json!({}))];
+    let jobs = [80, 81].map(|id| (JobId::from_u128(id), Document::of(&json!({}))));
     for _ in 0..2 {
         broker.request_replays(batch, &jobs).await.expect("asked");
     }

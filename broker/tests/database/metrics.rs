@@ -49,7 +49,11 @@ async fn metrics_count_stored_rows() {
             { "phase": 2, "step": "racks", "seconds": 0.25 }
         ],
     });
-    targets.solve = Some(SolveEnd { lease, result_url: "memory:///".to_owned(), report });
+    targets.solve = Some(SolveEnd {
+        lease,
+        result_url: "memory:///".to_owned(),
+        report: broker::Document::of(&report),
+    });
     broker.publish("b", &targets).await.expect("published");
     request(&database).await;
 

@@ -9,6 +9,7 @@ use broker::{
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
+use testkit::postgres::json_of;
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -108,7 +109,7 @@ async fn targets_become_moves_and_then_owners() {
     let trail = broker.trail_of("s006", broker::Seq(0), 10).await.expect("read");
     assert_eq!(trail.len(), 1);
     assert_eq!(
-        (trail[0].action.as_str(), &trail[0].detail["target"]),
+        (trail[0].action.as_str(), &json_of(&trail[0].detail)["target"]),
         ("server_bound", &"web".into())
     );
     let begun = broker.recently_begun(LONG).await.expect("counted");

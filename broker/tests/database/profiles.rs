@@ -5,6 +5,7 @@ use broker::{ProfileError, Seq};
 use fleet::{HardwareTypeName, Rru};
 use serde_json::json;
 use std::collections::BTreeMap;
+use testkit::postgres::json_of;
 
 fn values(of: &[(&str, i64)]) -> BTreeMap<HardwareTypeName, Rru> {
     of.iter().map(|(ty, micro)| ((*ty).into(), Rru(*micro))).collect()
@@ -33,7 +34,7 @@ async fn profile_is_the_last_one_set() {
     let actions: Vec<&str> = web.iter().map(|entry| entry.action.as_str()).collect();
     assert_eq!(actions, ["profile_set", "profile_set", "profile_removed"]);
     assert_eq!(
-        web[1].detail,
+        json_of(&web[1].detail),
         json!({ "before_rru": { "even": 1.0, "odd": 1.6 }, "rru": { "even": 2.0 } })
     );
 }

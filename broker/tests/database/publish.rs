@@ -11,6 +11,7 @@ use fleet::{
     RegionSnapshot, ReservationName, ReservationRow, RruRow, Scope, ServerRow, SnapshotParts,
     Targets, UnavailabilityKind, Weights,
 };
+use testkit::postgres::json_of;
 
 pub fn target(server: &str, generation: i64, target: Option<&str>) -> TargetRow {
     TargetRow { server: server.into(), generation, target: target.map(Into::into) }
@@ -88,7 +89,10 @@ async fn published_targets_become_pending() {
         (entry.action.as_str(), entry.actor.as_str()),
         (Action::TargetsPublished.as_str(), "solver")
     );
-    assert_eq!((entry.subject.as_deref(), &entry.detail["taken"]), (Some("2"), &4.into()));
+    assert_eq!(
+        (entry.subject.as_deref(), &json_of(&entry.detail)["taken"]),
+        (Some("2"), &4.into())
+    );
 }
 
 #[tokio::test]
@@ -234,7 +238,7 @@ async fn solve_publishes_only_while_running() {
     publication.solve = Some(SolveEnd {
         lease: Lease { job: solve.into(), attempt: 1 },
         result_url: String::new(),
-        report: serde_json::json!({}),
+        report: broker::Document::of(&serde_json::json!({})),
     });
     let error = database.broker.publish("solver", &publication).await.expect_err("not running");
     assert!(matches!(error, PublishError::SolveNotRunning { .. }), "{error}");
@@ -323,7 +327,7 @@ async fn targets_broken_by_a_skip_are_withheld() {
     assert_eq!(server.as_ref(), "s000");
     assert_eq!(why, "reservation \"web\" would be 1 RRU short; today it is 0");
     let entry = database.broker.trail(Seq(1), 1).await.expect("a trail").remove(0);
-    assert_eq!(entry.detail["kept_back"], 1);
+    assert_eq!(json_of(&entry.detail)["kept_back"], 1);
     let again = database.broker.publish("solver", &first).await.expect("published before");
     assert_eq!(again, Published { seq: None, ..published });
 
@@ -394,7 +398,7 @@ async fn targets_that_replace_returned_servers_are_withheld() {
         publication.solve = Some(SolveEnd {
             lease: Lease { job: solve.into(), attempt: 1 },
             result_url: String::new(),
-            report: serde_json::json!({}),
+            report: broker::Document::of(&serde_json::json!({})),
         });
         let published = database.broker.publish("solver", &publication).await.expect("published");
         let (taken, kept) = if is_back { (1, 1) } else { (2, 0) };

@@ -4,16 +4,18 @@ use crate::harness::Database;
 use crate::jobs::{self, end, with_small};
 use crate::publish::{publication, target};
 use broker::{
-    Action, Applied, ApplyError, ApplyPlan, Contract, Epoch, Export, GrantPolicy, JobKind, Key,
-    MoveOrigin, MoverInstance, NewPlan, OperationId, OperationState, OperationSubject, PlanId,
-    PlanPatch, PlanState, QuietTime, RequestChangeKind, RequestFilter, RequestGrant, RequestId,
-    RequestSpec, RequestState, Seq, SolveBasis, Submission, SubmitError, SummaryFilter, Wanted,
+    Action, Applied, ApplyError, ApplyPlan, Contract, Document, Epoch, Export, GrantPolicy,
+    JobKind, Key, MoveOrigin, MoverInstance, NewPlan, OperationId, OperationState,
+    OperationSubject, PlanId, PlanPatch, PlanState, QuietTime, Refused, RequestChangeKind,
+    RequestFilter, RequestGrant, RequestId, RequestSpec, RequestState, Seq, SolveBasis, Submission,
+    SubmitError, SummaryFilter, Wanted,
 };
 use fleet::quote::Quote;
 use fleet::{CapacityRequest, RegionSnapshot, Rru, Targets};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use testkit::postgres::json_of;
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -231,7 +233,7 @@ async fn request_is_submitted_once_and_can_be_cancelled() {
     broker.cancel_request("asker", id, Some(1)).await.expect("cancelled");
     let ended = broker.operation(operation).await.expect("read").expect("there");
     assert_eq!(ended.state, OperationState::Failed);
-    assert_eq!(ended.result.expect("a result")["code"], "cancelled");
+    assert_eq!(json_of(&ended.result.expect("a result"))["code"], "cancelled");
     let error = broker.cancel_request("asker", id, None).await.expect_err("over");
     assert!(matches!(error, SubmitError::Over { state: RequestState::Cancelled, .. }), "{error}");
     let (second, _) = submit(&database, &create("new", 4.0)).await.expect("nothing waits");
@@ -274,7 +276,7 @@ async fn applied_plan_writes_promise_targets_and_trail() {
     let Key::Ours(claim) = broker.claim_key("asker", "k", [1; 32]).await.expect("claimed") else {
         panic!("it is new")
     };
-    let said = json!({ "status": 202 });
+    let said = Document::of(&json!({ "status": 202 }));
     let applying = ApplyPlan {
         application: &application,
         grants: &grants,
@@ -289,7 +291,7 @@ async fn applied_plan_writes_promise_targets_and_trail() {
     assert_eq!(found.plan, Some(application.plan()));
     let done = broker.operation(operation).await.expect("read").expect("there");
     assert_eq!(done.state, OperationState::Done);
-    assert_eq!(done.result.expect("a result")["requests"][0]["state"], "granted");
+    assert_eq!(json_of(&done.result.expect("a result"))["requests"][0]["state"], "granted");
     let card = broker.reservation_summary("new").await.expect("read").expect("there");
     assert_eq!((card.capacity, card.promise_version), (Rru(2_250_000), 1));
     assert_eq!(card.labels["team"], "green");
@@ -302,12 +304,10 @@ async fn applied_plan_writes_promise_targets_and_trail() {
     assert_eq!(stored.owners, ["owner"]);
     let trail = broker.trail_of(&application.plan().to_string(), Seq(0), 9).await.expect("read");
     assert_eq!(trail[0].action, Action::PlanApplied.into());
-    assert_eq!(trail[0].detail["servers"], json!(["s013", "s014"]));
-    assert_eq!(trail[0].detail["promises"][0]["rru"], 2.25);
-    assert_eq!(
-        broker.claim_key("asker", "k", [1; 32]).await.expect("asked"),
-        Key::Answered(said.clone())
-    );
+    assert_eq!(json_of(&trail[0].detail)["servers"], json!(["s013", "s014"]));
+    assert_eq!(json_of(&trail[0].detail)["promises"][0]["rru"], 2.25);
+    let again = broker.claim_key("asker", "k", [1; 32]).await.expect("asked");
+    assert!(matches!(&again, Key::Answered(of) if json_of(of) == json_of(&said)), "{again:?}");
 
     let at_13 = "SELECT generation FROM servers WHERE server = 's013'";
     assert_eq!(database.number(at_13).await, 2, "a solve under way skips it");
@@ -371,16 +371,20 @@ async fn refused_growth_keeps_the_promise() {
     let before = broker.reservation_summary("web").await.expect("read").expect("there");
     let (id, operation) = submit(&database, &resize("web", 1_000.0)).await.expect("submitted");
     broker.take_request("worker", LONG).await.expect("asked").expect("due");
-    let answer = json!({ "code": "refused", "reasons": ["insufficient_hardware"] });
-    assert!(!broker.refuse_request("other", "other", id, &answer).await.expect("asked"));
-    assert!(broker.refuse_request("worker", "worker", id, &answer).await.expect("refused"));
+    let (code, reasons) = ("refused".to_owned(), vec!["insufficient_hardware".to_owned()]);
+    let answer = json!({ "code": code, "reasons": reasons });
+    let refusal = Refused { code, reasons, answer: Document::of(&answer) };
+    assert!(!broker.refuse_request("other", "other", id, &refusal).await.expect("asked"));
+    assert!(broker.refuse_request("worker", "worker", id, &refusal).await.expect("refused"));
     let after = broker.reservation_summary("web").await.expect("read").expect("there");
     assert_eq!((after.capacity, after.promise_version), (before.capacity, before.promise_version));
     assert!(after.open.is_none() && after.in_force.is_none());
     let found = broker.request(id).await.expect("read").expect("there");
-    assert_eq!((found.state, found.answer.as_ref()), (RequestState::Refused, Some(&answer)));
+    let said = found.answer.as_ref().map(json_of);
+    assert_eq!((found.state, said.as_ref()), (RequestState::Refused, Some(&answer)));
     let ended = broker.operation(operation).await.expect("read").expect("there");
-    assert_eq!((ended.state, ended.result), (OperationState::Failed, Some(answer)));
+    let said = ended.result.as_ref().map(json_of);
+    assert_eq!((ended.state, said), (OperationState::Failed, Some(answer)));
     at_rest(&database).await;
 }
 
@@ -457,7 +461,7 @@ async fn older_solve_takes_nothing_from_a_grant() {
         parent: seen.export.version,
         seq: seen.export.seq,
         snapshot_url: "memory:///".to_owned(),
-        config: json!({}),
+        config: Document::of(&json!({})),
     };
     assert!(broker.describe_solve(lease, &basis).await.expect("described"));
     // Web is granted more, which it has already.

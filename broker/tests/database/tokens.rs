@@ -3,6 +3,7 @@
 use crate::harness::Database;
 use broker::{NewToken, Role, Seq, TOKEN_LIFE_MAX, TokenError, TokenState};
 use std::time::Duration;
+use testkit::postgres::json_of;
 
 fn token(name: &str, role: Role, owner: Option<&str>) -> NewToken {
     let mut digest = [7; 32];
@@ -55,7 +56,7 @@ async fn token_is_found_by_digest_until_revoked() {
         trail.iter().map(|entry| (&*entry.actor, entry.action.as_str())).collect();
     let (created, ended) = (("ann", "token_created"), ("bob", "token_revoked"));
     assert_eq!(said, [created, ended, created, ended]);
-    assert_eq!(trail[0].detail["role"], "owner");
+    assert_eq!(json_of(&trail[0].detail)["role"], "owner");
     assert!(broker.trail_is_whole().await.expect("asked"));
 }
 

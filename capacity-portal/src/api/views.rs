@@ -2,7 +2,8 @@
 
 use api_types::moves::{Rollout, StopSwitch, StuckThing};
 use api_types::servers::TrailEntry;
-use broker::{Entry, Stopped, Stuck};
+use broker::{Document, Entry, Stopped, Stuck};
+use serde_json::Value;
 
 /// The stop switch, or the pause of a roll-out.
 pub(super) fn stop_switch(of: Stopped) -> StopSwitch {
@@ -20,11 +21,16 @@ pub(super) fn rollout(of: broker::Rollout) -> Rollout {
     }
 }
 
+/// A stored document, as it is sent.
+pub(crate) fn json(of: &Document) -> Value {
+    of.read().unwrap_or_default()
+}
+
 /// An entry of the audit trail, as it is sent.
 pub(crate) fn trail_entry(of: Entry) -> TrailEntry {
     let Entry { seq, at, actor, action, subject, detail } = of;
     let action = action.as_str().to_owned();
-    TrailEntry { seq: seq.0, at, actor, action, subject, detail }
+    TrailEntry { seq: seq.0, at, actor, action, subject, detail: json(&detail) }
 }
 
 /// An object that is stuck.

@@ -7,9 +7,9 @@ use axum::Json;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use broker::{KEY_CHARS_MAX, Key, KeyClaim};
+use broker::{Document, KEY_CHARS_MAX, Key, KeyClaim};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// Header of the key.
@@ -30,8 +30,8 @@ impl StoredResponse {
     }
 
     /// The stored form.
-    pub(crate) fn json(&self) -> Value {
-        json!(self)
+    pub(crate) fn document(&self) -> Document {
+        Document::of(self)
     }
 }
 
@@ -96,7 +96,7 @@ async fn claim(
     digest.update(body);
     match in_time(site.broker.claim_key(actor, key, digest.finalize().into())).await? {
         Key::Ours(claim) => Ok(KeyState::New(Some(claim))),
-        Key::Answered(stored) => serde_json::from_value(stored).map(KeyState::Done).map_err(|_| {
+        Key::Answered(stored) => stored.read().map(KeyState::Done).map_err(|_| {
             let detail =
                 "another version of the program stored the response of this Idempotency-Key";
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)

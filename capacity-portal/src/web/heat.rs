@@ -1,11 +1,11 @@
 //! Section of a solve's page: the heat map of reservations and MSBs, from the report of the solve.
 
 use super::{link, ui};
+use broker::Document;
 use maud::{Markup, html};
 use report::heat_map::HeatMap;
 use report::number;
 use serde::Deserialize;
-use serde_json::Value;
 
 /// Member `msb_shares` of a report.
 #[derive(Debug, Deserialize)]
@@ -30,10 +30,16 @@ struct Row {
     msb_rru: Vec<f64>,
 }
 
+/// The member of a report that is shown here.
+#[derive(Deserialize)]
+struct Report {
+    msb_shares: MsbShares,
+}
+
 impl MsbShares {
     /// `None` if the report lacks the member or if its rows do not fit its columns.
-    fn of(report: &Value) -> Option<MsbShares> {
-        let shares = MsbShares::deserialize(report.get("msb_shares")?).ok()?;
+    fn of(report: &Document) -> Option<MsbShares> {
+        let shares = report.read::<Report>().ok()?.msb_shares;
         let columns: usize = shares.datacenters.iter().map(|of| of.msbs.len()).sum();
         let is_complete = |row: &Row| {
             row.msb_rru.len() == columns
@@ -45,7 +51,7 @@ impl MsbShares {
 }
 
 /// The largest reservations as the solve left them.
-pub(super) fn section(report: &Value) -> Markup {
+pub(super) fn section(report: &Document) -> Markup {
     let shares = MsbShares::of(report);
     html! {
         section #spread {
@@ -127,13 +133,14 @@ fn line(row: &Row, heat: &HeatMap) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::section;
+    use broker::Document;
     use serde_json::{Value, json};
 
-    fn report(msb_rru: &Value) -> Value {
-        json!({ "msb_shares": {
+    fn report(msb_rru: &Value) -> Document {
+        Document::of(&json!({ "msb_shares": {
             "datacenters": [{ "datacenter": "east", "msbs": ["m0", "m1"] }, { "datacenter": "west", "msbs": ["m2"] }],
             "reservations": [{ "reservation_id": "web", "msb_rru": msb_rru }], "of": 7,
-        } })
+        } }))
     }
 
     #[test]
@@ -148,13 +155,16 @@ mod tests {
 
     #[test]
     fn heat_map_is_missing_if_the_report_lacks_shares() {
-        for other in
-            [json!({}), report(&json!([1.0])), report(&json!([0, 0, 0])), report(&json!("x"))]
-        {
+        for other in [
+            Document::of(&json!({})),
+            report(&json!([1.0])),
+            report(&json!([0, 0, 0])),
+            report(&json!("x")),
+        ] {
             let text = section(&other).into_string();
             assert!(
                 text.contains("does not list shares") && !text.contains("<table"),
-                "{other}: {text}"
+                "{other:?}: {text}"
             );
         }
     }

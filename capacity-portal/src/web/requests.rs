@@ -184,7 +184,7 @@ fn asked(of: &Request) -> Markup {
 
 /// The answer of a refused request, if it is in a form that this program knows.
 fn refusal(of: &Request) -> Option<RequestRefusal> {
-    serde_json::from_value(of.answer.clone()?).ok().filter(|_| of.state == RequestState::Refused)
+    of.answer.as_ref()?.read().ok().filter(|_| of.state == RequestState::Refused)
 }
 
 /// Why a request is refused, as a sentence.

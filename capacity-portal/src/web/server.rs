@@ -300,10 +300,10 @@ struct PastEntry {
 /// The cells of a row of the history: what happened, and the details.
 fn history_cells(row: &ServerPast) -> Markup {
     let cells = match row.kind {
-        PastKind::Target => PastTarget::deserialize(&row.detail).map(|of| target_cells(&of)),
-        PastKind::Move => PastMove::deserialize(&row.detail).map(|of| move_cells(&of)),
-        PastKind::Event => PastEvent::deserialize(&row.detail).map(|of| event_cells(&of)),
-        PastKind::Trail => PastEntry::deserialize(&row.detail).map(|of| entry_cells(&of)),
+        PastKind::Target => row.detail.read().map(|of: PastTarget| target_cells(&of)),
+        PastKind::Move => row.detail.read().map(|of: PastMove| move_cells(&of)),
+        PastKind::Event => row.detail.read().map(|of: PastEvent| event_cells(&of)),
+        PastKind::Trail => row.detail.read().map(|of: PastEntry| entry_cells(&of)),
     };
     cells.unwrap_or_else(|error| {
         tracing::error!(%error, kind = row.kind.as_str(), key = %row.key, "a row of a server's history cannot be read");

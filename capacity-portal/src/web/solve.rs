@@ -11,12 +11,11 @@ use api_types::solves::{GapPoint, StepSeconds};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{Html, Redirect};
-use broker::{SolveId, SolveProgress, SolveRow, SolveState, SolveStep, State as _};
+use broker::{Document, SolveId, SolveProgress, SolveRow, SolveState, SolveStep, State as _};
 use control::Topic;
 use maud::{Markup, html};
 use report::number;
 use serde::Deserialize;
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Expressions 1 to 4 of the paper: member of the report, label, colour class.
@@ -129,8 +128,7 @@ const fn step_title(step: SolveStep) -> &'static str {
 /// How far a solve is, or was when it ended without a result.
 fn so_far(solve: &SolveRow, progress: &SolveProgress) -> Markup {
     // Points of another version may lack members.
-    let history: Vec<GapPoint> =
-        serde_json::from_value(progress.history.clone()).unwrap_or_default();
+    let history: Vec<GapPoint> = progress.history.read().unwrap_or_default();
     let last = history.last();
     let best = history.iter().rev().find(|of| gap(of).is_some());
     let amount = |of: Option<f64>| of.map_or(number::NOTHING.to_owned(), number::decimal);
@@ -211,8 +209,8 @@ struct Seconds {
     total: Option<f64>,
 }
 
-fn report_sections(report: &Value) -> Markup {
-    match Shown::deserialize(report) {
+fn report_sections(report: &Document) -> Markup {
+    match report.read::<Shown>() {
         Ok(report) => sections(&report),
         Err(error) => {
             tracing::warn!(%error, "report of a solve cannot be read");

@@ -3,7 +3,7 @@
 use super::layout::{NavItem, Page, RegionReader};
 use super::list::{Answer, Cells, Choice, Column, List, NEWEST, Params, Shown};
 use super::{link, ui};
-use crate::api::views::trail_entry;
+use crate::api::views::{json, trail_entry};
 use crate::http::list::{ListKind, PAGE, Written};
 use crate::http::list_filter::Cell;
 use crate::http::query;
@@ -122,7 +122,7 @@ pub(super) fn table(entries: &[Entry], caption: &str, linked: bool) -> Markup {
                     Some(subject) => a href=(subject_path(known(&entry.action), subject)) { (subject) },
                     None => (number::NOTHING),
                 } }
-                td.wide { (detail(&entry.detail)) }
+                td.wide { (detail(&json(&entry.detail))) }
             } } }
         } }
     }

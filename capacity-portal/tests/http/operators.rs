@@ -207,14 +207,15 @@ async fn solves_are_requested_and_their_files_read() {
         parent: broker::TargetVersion(1),
         seq: broker::Seq(1),
         snapshot_url: "snapshot".to_owned(),
-        config: json!({ "seed": 7 }),
+        config: broker::Document::of(&json!({ "seed": 7 })),
     };
     assert!(place.broker.describe_solve(lease, &basis).await.expect("described"));
     let report = json!({ "termination": "optimal", "shortfall_rru": 0.0,
         "phase1": { "primal": 1.5, "dual_bound": 1.5, "gap": 0.0 },
         "steps": [{ "phase": 1, "step": "mip", "seconds": 0.25 }],
         "history": [{ "seconds": 0.1, "phase": 1, "step": "mip", "primal": 2.0, "dual_bound": null }] });
-    let end = SolveEnd { lease, result_url: "result".to_owned(), report: report.clone() };
+    let end =
+        SolveEnd { lease, result_url: "result".to_owned(), report: broker::Document::of(&report) };
     let publication = Publication {
         id: PublicationId::now_v7(),
         parent: broker::TargetVersion(1),
@@ -271,7 +272,7 @@ async fn awaiting(place: &Place, server: usize) -> String {
         parent: export.version,
         seq: export.seq,
         snapshot_url: "snapshot".to_owned(),
-        config: json!({}),
+        config: broker::Document::of(&json!({})),
     };
     assert!(broker.describe_solve(lease, &basis).await.expect("asked"));
     let target = broker::TargetRow {
@@ -282,7 +283,11 @@ async fn awaiting(place: &Place, server: usize) -> String {
     let targets = vec![target];
     let id_of = PublicationId::now_v7();
     let publication = Publication { id: id_of, parent: export.version, solve: None, targets };
-    let end = SolveEnd { lease, result_url: "result".to_owned(), report: json!({}) };
+    let end = SolveEnd {
+        lease,
+        result_url: "result".to_owned(),
+        report: broker::Document::of(&json!({})),
+    };
     assert!(broker.await_approval("worker", &publication, &end, 7).await.expect("asked"));
     id
 }

@@ -72,9 +72,10 @@ async fn solved(place: &Place, parent: i64, report: Value) -> String {
     let lease = job.expect("asked").expect("a job").lease;
     let (parent, seq) = (broker::TargetVersion(parent), broker::Seq(1));
     let snapshot_url = "snapshot".to_owned();
-    let basis = SolveBasis { parent, seq, snapshot_url, config: json!({}) };
+    let basis = SolveBasis { parent, seq, snapshot_url, config: broker::Document::of(&json!({})) };
     assert!(place.broker.describe_solve(lease, &basis).await.expect("described"));
-    let end = SolveEnd { lease, result_url: "result".to_owned(), report };
+    let end =
+        SolveEnd { lease, result_url: "result".to_owned(), report: broker::Document::of(&report) };
     let (id, targets) = (PublicationId::now_v7(), Vec::new());
     let publication = Publication { id, parent, solve: Some(end), targets };
     place.broker.publish("w", &publication).await.expect("published");
@@ -130,7 +131,10 @@ async fn running_solve_shows_its_gap_and_is_cancelled_by_operators() {
         { "seconds": 1.5, "phase": 1, "step": "mip", "primal": 200.0, "dual_bound": 190.0 },
         { "seconds": 2.5, "phase": 2, "step": "mip", "primal": null, "dual_bound": null },
     ]);
-    let noted = place.broker.note_solve(lease, SolveStep::Solve, Some(&history)).await;
+    let noted = place
+        .broker
+        .note_solve(lease, SolveStep::Solve, Some(&broker::Document::of(&history)))
+        .await;
     noted.expect("noted");
     let (_, text) = page(&place, &path, None).await;
     for needed in

@@ -2,7 +2,7 @@
 
 use api_types::plans::{ExceededQuota, QuotaAlternative, QuotaRefusal};
 use api_types::requests::{InvalidRequest, NotGranted, RequestRefusal};
-use broker::{GrantPolicy, Quota, RequestChangeKind, RequestSpec};
+use broker::{Document, GrantPolicy, Quota, Refused, RequestChangeKind, RequestSpec};
 use fleet::explain::ShortfallReason;
 use fleet::quote::{Concession, Grant, Quote};
 use fleet::{RegionSnapshot, Rru};
@@ -171,13 +171,24 @@ pub fn refusal_codes(quote: &Quote) -> Vec<&'static str> {
 }
 
 /// Refusal of a request that an operator rejected.
-pub fn rejection(why: &str) -> RequestRefusal {
-    RequestRefusal::Invalid(InvalidRequest {
+pub fn rejection(why: &str) -> Refused {
+    refused(&RequestRefusal::Invalid(InvalidRequest {
         code: REJECTED.to_owned(),
         detail: format!("an operator rejected it: {why}"),
         reasons: vec![REJECTED.to_owned()],
         alternatives: Vec::new(),
-    })
+    }))
+}
+
+/// A refusal as it is stored.
+pub(crate) fn refused(refusal: &RequestRefusal) -> Refused {
+    let (code, reasons) = match refusal {
+        RequestRefusal::NotGranted(of) => (&of.code, &of.reasons),
+        RequestRefusal::Quota(of) => (&of.code, &of.reasons),
+        RequestRefusal::QuotaReduced(of) => (&of.code, &of.reasons),
+        RequestRefusal::Invalid(of) => (&of.code, &of.reasons),
+    };
+    Refused { code: code.clone(), reasons: reasons.clone(), answer: Document::of(refusal) }
 }
 
 /// Refusal of a request: reasons, their numbers and alternatives.

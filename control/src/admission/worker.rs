@@ -1,7 +1,7 @@
 //! Decides submitted requests: leases one, plans it, and grants or refuses it.
 
 use super::grant::{
-    GrantDecision, QUOTA_EXCEEDED, check_quota, grant_decision, promised_capacity, refusal,
+    GrantDecision, QUOTA_EXCEEDED, check_quota, grant_decision, promised_capacity, refusal, refused,
 };
 use super::{Admission, FreshPlan};
 use crate::error::AdmissionError;
@@ -14,7 +14,6 @@ use broker::{
 };
 use fleet::quote::{Grant, Quote};
 use fleet::{RequestError, Rru};
-use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -127,7 +126,7 @@ impl Worker {
                 Err(error) => return Err(error),
             };
             let broker = &self.admission.broker;
-            broker.refuse_request(ACTOR, &self.name, request.id, &json!(refusal)).await?;
+            broker.refuse_request(ACTOR, &self.name, request.id, &refused(&refusal)).await?;
             return Ok(());
         }
         Err(last.expect("it was tried").into())

@@ -8,6 +8,7 @@ use online_mover::{Mover, MoverSettings};
 use serde_json::Value;
 use std::time::Duration;
 use testkit::health::{Health, Occurrence};
+use testkit::postgres::json_of;
 
 async fn loses(place: &Place, msb: &str) {
     let started_at = place.broker.clock().await.expect("asked");
@@ -25,7 +26,7 @@ async fn loses(place: &Place, msb: &str) {
 async fn gave_way(place: &Place) -> Vec<(String, Value)> {
     let entries = place.broker.trail(Seq(0), 1_000).await.expect("read");
     let gave = entries.into_iter().filter(|of| of.action.as_str() == "reservations_gave_way");
-    gave.map(|of| (of.actor, of.detail)).collect()
+    gave.map(|of| (of.actor, json_of(&of.detail))).collect()
 }
 
 /// RRU of web's working servers: x is worth 1 and y 2 to it.

@@ -79,7 +79,7 @@ impl PlanWorker {
                 return Ok(());
             }
         };
-        let ours = match made.and_then(|made| Ok(serde_json::to_value(made)?)) {
+        let ours = match made {
             Ok(outcome) => in_time(self.broker.finish_job(job.lease, &outcome)).await?,
             Err(error) => {
                 let failure = format!("{error:#}");
@@ -94,7 +94,7 @@ impl PlanWorker {
     }
 
     async fn plan(&self, job: &Job) -> Result<PlanOutcome> {
-        let task: PlanTask = serde_json::from_value(job.task.clone())?;
+        let task: PlanTask = job.task.read()?;
         let held = self.region.read_current().await?;
         let (planner, region) = (self.planner.clone(), held.clone());
         let gone = Gone::default();

@@ -5,6 +5,7 @@ use super::child::{ChildFailure, ChildSolve};
 use super::scratch::Scratch;
 use super::settings::ServiceSettings;
 use anyhow::{Context, Result, anyhow};
+use broker::Document;
 use chrono::{DateTime, Utc};
 use fleet::ReservationName;
 use serde::{Deserialize, Serialize};
@@ -65,9 +66,12 @@ pub struct Outcome {
 ///
 /// # Errors
 /// If the snapshot is missing, or the solve fails.
-pub async fn run(archive: &Archive, settings: &ServiceSettings, task: &Value) -> Result<Outcome> {
-    let task =
-        Task::deserialize(task).context("the task is from another version of the program")?;
+pub async fn run(
+    archive: &Archive,
+    settings: &ServiceSettings,
+    task: &Document,
+) -> Result<Outcome> {
+    let task = task.read::<Task>().context("the task is from another version of the program")?;
     solve(Some(archive), settings, &task).await
 }
 
@@ -278,8 +282,8 @@ impl Replayed {
     }
 
     /// Takes the outcome that a job stores.
-    pub fn take_stored(&mut self, outcome: &Value) {
-        match Outcome::deserialize(outcome) {
+    pub fn take_stored(&mut self, outcome: &Document) {
+        match outcome.read() {
             Ok(outcome) => self.take(outcome),
             Err(_) => {
                 self.failure = Some("its outcome is from another version of the program".to_owned())

@@ -12,13 +12,14 @@ use crate::solve::claims;
 use anyhow::{Context, Result};
 use async_solver::Progress;
 use broker::{
-    Broker, DbError, Export, ExportError, FailureReason, HORIZON, Lease, Publication, PublishError,
-    Seq, SolveBasis, SolveEnd, SolveRow, SolveState, SolveStep, TargetVersion, Waiters,
+    Broker, DbError, Document, Export, ExportError, FailureReason, HORIZON, Lease, Publication,
+    PublishError, Seq, SolveBasis, SolveEnd, SolveRow, SolveState, SolveStep, TargetVersion,
+    Waiters,
 };
 use chrono::DateTime;
 use control::RegionCache;
 use fleet::audit::audit;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::convert::Infallible;
 use std::path::Path;
 use std::time::Duration;
@@ -129,7 +130,7 @@ impl SolveJob<'_> {
         if !self.broker.describe_solve(self.lease, &basis).await? {
             return Err(Trouble::Ended(Ended::LeaseLost));
         }
-        self.note(SolveStep::Solve, Some(&json!([]))).await;
+        self.note(SolveStep::Solve, Some(&[])).await;
         self.solve(&scratch).instrument(step("solve")).await?;
         self.note(SolveStep::Audit, None).await;
         let check = self.check(&scratch).instrument(step("audit"));
@@ -213,14 +214,14 @@ impl SolveJob<'_> {
     }
 
     /// The settings as recorded.
-    fn config(&self) -> Value {
-        json!({
+    fn config(&self) -> Document {
+        Document::of(&json!({
             "program": env!("CARGO_PKG_VERSION"),
             "worker": self.worker,
             "deadline_seconds": self.settings.deadline.as_secs_f64(),
             "memory_bytes": self.settings.memory,
             "settings": self.settings.solving,
-        })
+        }))
     }
 
     /// Archives a folder; each attempt uses another name, so that an interrupted attempt does no
@@ -232,8 +233,9 @@ impl SolveJob<'_> {
     }
 
     /// Notes how far the solve is. It is only shown: a failure changes nothing.
-    async fn note(&self, step: SolveStep, history: Option<&Value>) {
-        if let Err(error) = self.broker.note_solve(self.lease, step, history).await {
+    async fn note(&self, step: SolveStep, history: Option<&[Progress]>) {
+        let history = history.map(Document::of);
+        if let Err(error) = self.broker.note_solve(self.lease, step, history.as_ref()).await {
             tracing::debug!(%error, "cannot note how far the solve is");
         }
     }
@@ -244,7 +246,7 @@ impl SolveJob<'_> {
             if told.changed().await.is_err() {
                 return std::future::pending().await;
             }
-            let history = json!(*told.borrow_and_update());
+            let history = told.borrow_and_update().clone();
             self.note(SolveStep::Solve, Some(&history)).await;
             tokio::time::sleep(NOTE_EVERY).await;
         }
@@ -273,38 +275,40 @@ impl SolveJob<'_> {
 
     /// Reads the result and audits it against the snapshot it was made from. Also returns the number of servers in use
     /// that change their holder.
-    async fn check(&self, scratch: &Scratch) -> Result<(Publication, Value, u64), Trouble> {
+    async fn check(&self, scratch: &Scratch) -> Result<(Publication, Document, u64), Trouble> {
         let (snapshot, result) = (scratch.path("snapshot"), scratch.path("result"));
         let lease = self.lease;
-        let check = move || -> Result<(Publication, Value, u64), (FailureReason, anyhow::Error)> {
-            let unreadable = |error: anyhow::Error| (FailureReason::ResultUnreadable, error);
-            let solved = read_solved(&snapshot, &result).map_err(unreadable)?;
-            let basis =
-                datasets::read_basis(&snapshot, &solved.snapshot).map_err(anyhow::Error::from);
-            let basis = basis.map_err(unreadable)?.expect("an export was written there");
-            let claims = claims(&solved.report).map_err(unreadable)?;
-            let found = audit(&solved.snapshot, &solved.targets);
-            let differences = found.compare(&claims);
-            if !found.is_clean() || !differences.is_empty() {
-                let detail = match differences.first() {
-                    Some(difference) => format!("the report differs: {difference}"),
-                    None => "a rule is broken".to_owned(),
-                };
-                return Err((FailureReason::AuditRefused, anyhow::Error::msg(detail)));
-            }
-            // One publication id per attempt, so that it can be retried if its answer is lost.
-            let name = format!("{} {}", lease.job, lease.attempt);
-            let publication = Publication::new(
-                Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()).into(),
-                TargetVersion(basis.version),
-                &basis.generations,
-                &solved.snapshot,
-                &solved.targets,
-            );
-            let moves = solved.targets.diff(&solved.snapshot);
-            let in_use = moves.filter(|of| solved.snapshot.servers[of.server.ix()].in_use).count();
-            Ok((publication, solved.report, in_use as u64))
-        };
+        let check =
+            move || -> Result<(Publication, Document, u64), (FailureReason, anyhow::Error)> {
+                let unreadable = |error: anyhow::Error| (FailureReason::ResultUnreadable, error);
+                let solved = read_solved(&snapshot, &result).map_err(unreadable)?;
+                let basis =
+                    datasets::read_basis(&snapshot, &solved.snapshot).map_err(anyhow::Error::from);
+                let basis = basis.map_err(unreadable)?.expect("an export was written there");
+                let claims = claims(&solved.report).map_err(unreadable)?;
+                let found = audit(&solved.snapshot, &solved.targets);
+                let differences = found.compare(&claims);
+                if !found.is_clean() || !differences.is_empty() {
+                    let detail = match differences.first() {
+                        Some(difference) => format!("the report differs: {difference}"),
+                        None => "a rule is broken".to_owned(),
+                    };
+                    return Err((FailureReason::AuditRefused, anyhow::Error::msg(detail)));
+                }
+                // One publication id per attempt, so that it can be retried if its answer is lost.
+                let name = format!("{} {}", lease.job, lease.attempt);
+                let publication = Publication::new(
+                    Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()).into(),
+                    TargetVersion(basis.version),
+                    &basis.generations,
+                    &solved.snapshot,
+                    &solved.targets,
+                );
+                let moves = solved.targets.diff(&solved.snapshot);
+                let in_use =
+                    moves.filter(|of| solved.snapshot.servers[of.server.ix()].in_use).count();
+                Ok((publication, Document::of(&solved.report), in_use as u64))
+            };
         let checked = beside(check).await;
         let checked = checked.unwrap_or_else(|error| Err((FailureReason::ResultUnreadable, error)));
         checked.map_err(|(reason, error)| failed(reason)(error))
@@ -313,7 +317,7 @@ impl SolveJob<'_> {
     async fn publish(
         &self,
         mut publication: Publication,
-        report: Value,
+        report: Document,
         result_url: String,
     ) -> Result<TargetVersion, Trouble> {
         let result_url_kept = result_url.clone();

@@ -201,7 +201,6 @@ impl Worker {
 
     async fn replay(&self, job: &Job) -> Result<(), DbError> {
         let outcome = replay::run(&self.archive, &self.settings, &job.task).await;
-        let outcome = outcome.and_then(|of| Ok(serde_json::to_value(of)?));
         let ours = match outcome.context("the replay") {
             Ok(outcome) => self.broker.finish_job(job.lease, &outcome).await?,
             Err(error) => {

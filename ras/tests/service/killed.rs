@@ -18,6 +18,7 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use testkit::health::{Health, Occurrence};
+use testkit::postgres::json_of;
 use tokio::runtime::Runtime;
 
 /// Eight MSBs of four racks of two servers of `web`, and 80 servers more of `app`, some in use.
@@ -241,7 +242,7 @@ async fn bound_at(broker: &Broker) -> BTreeMap<String, DateTime<Utc>> {
         let name = format!("s{server:03}");
         for entry in broker.trail_of(&name, Seq(0), 1_000).await.expect("read") {
             if entry.action == Recorded::Known(Action::ServerBound) {
-                let id = entry.detail["move"].as_str().expect("an id").to_owned();
+                let id = json_of(&entry.detail)["move"].as_str().expect("an id").to_owned();
                 bound.insert(id, entry.at);
             }
         }

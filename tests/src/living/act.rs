@@ -90,8 +90,8 @@ impl Stored {
     pub(super) async fn reject(&mut self, said: &mut Statement) -> Result<String, String> {
         let name: String = said.value("name")?;
         let id = self.awaiting(&name).await?;
-        let answer = serde_json::json!(rejection("not during the sale"));
-        self.broker.reject_request(ACTOR, id, &answer).await.map_err(text)?;
+        let refusal = rejection("not during the sale");
+        self.broker.reject_request(ACTOR, id, &refusal).await.map_err(text)?;
         Ok(super::print::decision(&name, &self.decided(id).await?))
     }
 

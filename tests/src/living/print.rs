@@ -15,7 +15,7 @@ pub(super) fn decision(name: &str, request: &Request) -> String {
     if let Some(in_use) = request.awaits_in_use {
         return format!("{name}: {state} of {in_use} servers in use of others\n");
     }
-    let answer = request.answer.as_ref().unwrap_or(&Value::Null);
+    let answer: Value = request.answer.as_ref().and_then(|of| of.read().ok()).unwrap_or_default();
     let mut text = format!("{name}: {state}");
     for reason in answer["reasons"].as_array().into_iter().flatten() {
         text.push_str(&format!(" {}", reason.as_str().unwrap_or("?")));

@@ -150,7 +150,7 @@ pub(super) async fn set(
     let seen = optional_if_match(&headers)?;
     once(&site, &actor, &headers, (&path(&reservation), &body), async |claim| {
         let answer = |of: &ContractUse| {
-            StoredResponse::new(StatusCode::OK, None, json!(view(of.clone()))).json()
+            StoredResponse::new(StatusCode::OK, None, json!(view(of.clone()))).document()
         };
         let key = claim.map(|claim| (claim, &answer as ContractAnswer));
         let set = site.broker.set_contract(&actor, &reservation, &contract, seen.as_deref(), key);
@@ -185,7 +185,7 @@ pub(super) async fn remove(
     once(&site, &actor, &headers, (&path, &[]), async |claim| {
         let removed = json!(ContractRemoved { removed: reservation.clone() });
         let response = StoredResponse::new(StatusCode::OK, None, removed);
-        let stored = response.json();
+        let stored = response.document();
         let key = claim.map(|claim| (claim, &stored));
         in_time(site.broker.remove_contract(&actor, &reservation, seen.as_deref(), key)).await?;
         Ok(response)

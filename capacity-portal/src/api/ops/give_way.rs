@@ -153,7 +153,7 @@ pub(crate) async fn give_way(
         Preview { lost, by_itself, moves, stand: stand() }.view(Some(gave.clone()))
     };
     let answer =
-        |gave: &Preempted| StoredResponse::new(StatusCode::OK, None, json!(view(gave))).json();
+        |gave: &Preempted| StoredResponse::new(StatusCode::OK, None, json!(view(gave))).document();
     let plan = |held: &RegionHeld| {
         let (moves, stand) = decides.preemptions(held);
         if let Ok(mut stood) = stood.lock() {

@@ -12,7 +12,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use broker::{Decommission, State as _};
+use broker::{Decommission, Document, State as _};
 use fleet::ServerName;
 use fleet::edit::{Racked, Relocated, ServerEdit, ServerPlan, WrongField};
 use serde::Deserialize;
@@ -177,9 +177,9 @@ pub(crate) async fn edit(
     key: Option<broker::KeyClaim>,
 ) -> Result<ServersEdited, Problem> {
     let answer = |plan: &ServerPlan| {
-        StoredResponse::new(StatusCode::OK, None, json!(edited_view(plan, true))).json()
+        StoredResponse::new(StatusCode::OK, None, json!(edited_view(plan, true))).document()
     };
-    let key = key.map(|claim| (claim, &answer as &(dyn Fn(&ServerPlan) -> Value + Sync)));
+    let key = key.map(|claim| (claim, &answer as &(dyn Fn(&ServerPlan) -> Document + Sync)));
     let late =
         |_| Problem::unavailable("postgres_unavailable", "the region was not changed in time");
     let edited = timeout(EDIT_WITHIN, site.broker.edit_servers(actor, edit, dry, key)).await;

@@ -11,7 +11,6 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use broker::{RequestApprovalError, RequestId};
 use control::admission::rejection;
-use serde_json::json;
 
 impl From<RequestApprovalError> for Problem {
     fn from(error: RequestApprovalError) -> Problem {
@@ -85,5 +84,5 @@ pub(crate) async fn reject_for(
     why: &str,
 ) -> Result<(), Problem> {
     let why = field::reason_given(why)?;
-    in_time(site.broker.reject_request(actor, id, &json!(rejection(why)))).await
+    in_time(site.broker.reject_request(actor, id, &rejection(why))).await
 }

@@ -1,6 +1,7 @@
 //! `/ops/v1/servers/{name}`: one server and its history.
 
 use super::{moves, unavailability};
+use crate::api::views::json;
 use crate::http::auth::Caller;
 use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
 use crate::http::page::PageCursor;
@@ -102,7 +103,7 @@ pub(super) async fn history(
     let past = |of: broker::ServerPast| ServerPast {
         at: of.at,
         kind: of.kind.as_str().to_owned(),
-        detail: of.detail,
+        detail: json(&of.detail),
     };
     let page = list.stored_page("history", rows.into_iter().map(past), next_page_token)?;
     Ok(page.response(&ServerHistory { history: Vec::new(), next_page_token: None }))

@@ -1,5 +1,6 @@
 //! `/ops/v1/solves`: solves and their results; requests a solve.
 
+use crate::api::views::json;
 use crate::http::auth::{Caller, Role};
 use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
 use crate::http::page::PageCursor;
@@ -14,12 +15,11 @@ use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use broker::{
-    ApprovalError, CancelError, Cause, PublishError, SolveId, SolveRow, SolveState, SolvesAsked,
-    State as _,
+    ApprovalError, CancelError, Cause, Document, PublishError, SolveId, SolveRow, SolveState,
+    SolvesAsked, State as _,
 };
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::IntoParams;
 
 /// Filters of the list of solves.
@@ -107,13 +107,14 @@ pub(super) async fn find(
     let report = in_time(site.broker.solve_report(solve.id)).await?;
     let config = in_time(site.broker.solve_config(solve.id)).await?;
     // A report of another version may lack members.
-    let figures = report.and_then(|report| serde_json::from_value(report).ok());
+    let figures = report.and_then(|report| report.read().ok());
     let progress = in_time(site.broker.solve_progress(solve.id)).await?.map(|of| SolveProgress {
         at: of.at,
         step: of.step.as_str().to_owned(),
         // Points of another version may lack members.
-        history: serde_json::from_value(of.history).unwrap_or_default(),
+        history: of.history.read().unwrap_or_default(),
     });
+    let config = config.as_ref().map(json);
     Ok(Json(SolveDetail { solve: view(solve), figures, progress, config }))
 }
 
@@ -125,7 +126,7 @@ pub(super) async fn report(
     State(site): State<Site>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Document>, Problem> {
     caller.reads_region()?;
     let solve = row(&site, &id).await?;
     let report = in_time(site.broker.solve_report(solve.id)).await?;

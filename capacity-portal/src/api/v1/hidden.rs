@@ -3,9 +3,9 @@
 use crate::http::auth::Caller;
 use crate::http::{Problem, Site};
 use api_types::requests::RequestRefusal;
+use broker::Document;
 use fleet::quote::Quote;
 use fleet::{RegionSnapshot, ReservationKind, ReservationName};
-use serde_json::{Value, json};
 
 /// Whether a caller sees the name of a reservation. Shared buffers belong to the region.
 fn sees(caller: &Caller, region: &RegionSnapshot, name: &ReservationName) -> bool {
@@ -25,18 +25,18 @@ pub(super) fn quote(mut of: Quote, caller: &Caller, region: &RegionSnapshot) -> 
 pub(super) async fn answer(
     site: &Site,
     caller: &Caller,
-    answer: Option<Value>,
-) -> Result<Option<Value>, Problem> {
+    answer: Option<Document>,
+) -> Result<Option<Document>, Problem> {
     if caller.scope().is_none() {
         return Ok(answer);
     }
     let Some(answer) = answer else { return Ok(None) };
     let held = site.cached_region().await?;
     let region = &held.snapshot;
-    if let Ok(granted) = serde_json::from_value::<Quote>(answer.clone()) {
-        return Ok(Some(json!(quote(granted, caller, region))));
+    if let Ok(granted) = answer.read::<Quote>() {
+        return Ok(Some(Document::of(&quote(granted, caller, region))));
     }
-    match serde_json::from_value(answer.clone()) {
+    match answer.read() {
         Ok(RequestRefusal::NotGranted(mut refusal)) => {
             refusal.answer = quote(refusal.answer, caller, region);
             for of in refusal.held_by.iter_mut().flatten() {
@@ -44,7 +44,7 @@ pub(super) async fn answer(
                     of.hide();
                 }
             }
-            Ok(Some(json!(refusal)))
+            Ok(Some(Document::of(&RequestRefusal::NotGranted(refusal))))
         }
         _ => Ok(Some(answer)),
     }

@@ -2,6 +2,7 @@
 
 use super::accepted::not_reserved_until;
 use super::hidden;
+use crate::api::views::json;
 use crate::http::auth::Caller;
 use crate::http::query::{self, StrictQuery};
 use crate::http::{Problem, Site, in_time};
@@ -41,7 +42,7 @@ fn view(of: broker::Operation) -> Operation {
         created_at: of.created_at,
         created_by: of.created_by,
         notice: of.starts_at.map(not_reserved_until),
-        result: of.result,
+        result: of.result.as_ref().map(json),
     }
 }
 

@@ -275,7 +275,7 @@ async fn plan(
     let plan = view(site, &stored, &quotas, &made.held.snapshot, caller);
     let place = format!("/v1/plans/{}", plan.plan);
     let response = StoredResponse::new(StatusCode::CREATED, Some(place), json!(plan));
-    let stored_response = response.json();
+    let stored_response = response.document();
     let key = claim.map(|claim| (claim, &stored_response));
     in_time(site.broker.store_plan(actor, &stored.plan, key)).await?;
     Ok((plan, response))
@@ -456,7 +456,7 @@ async fn apply_now(
     let body = PlanApplied { plan: id.to_string(), operation: operation.to_string() };
     let place = format!("/v1/operations/{operation}");
     let response = StoredResponse::new(StatusCode::ACCEPTED, Some(place), json!(body));
-    let stored_response = response.json();
+    let stored_response = response.document();
     let key = claim.map(|claim| (claim, &stored_response));
     let grants: Vec<RequestGrant> =
         changes.iter().zip(quotes).map(|(asking, quote)| granting(asking, quote)).collect();

@@ -3,6 +3,7 @@
 use super::accepted::{accepted, not_reserved_until};
 use super::hidden;
 use super::scope::visible_owner;
+use crate::api::views::json;
 use crate::http::auth::{Caller, Role};
 use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
 use crate::http::page::PageCursor;
@@ -61,7 +62,7 @@ pub(crate) fn view(of: broker::Request) -> Request {
         granted_rru: of.granted.map(Rru::to_f64),
         awaits_in_use: of.awaits_in_use,
         approved_in_use: of.approved_in_use,
-        answer: of.answer,
+        answer: of.answer.as_ref().map(json),
         plan: of.plan.map(|id| id.to_string()),
         operation: of.operation.map(|id| id.to_string()),
         version: of.version,

@@ -431,7 +431,7 @@ async fn submit(
 ) -> Result<StoredResponse, Problem> {
     let operation = (!parsed.draft).then(OperationId::now_v7);
     let response = accepted(&parsed.asking, id, operation);
-    let stored = response.json();
+    let stored = response.document();
     let submission = Submission {
         id,
         operation,

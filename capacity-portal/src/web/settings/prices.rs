@@ -41,7 +41,7 @@ const HINTS: [&str; 8] = [
 ];
 
 pub(super) fn section(of: &StoredSettings, reader: &Reader, rejected: Option<&Rejected>) -> Markup {
-    let values = broker::settings_json(&of.settings);
+    let values = serde_json::json!(of.settings);
     let shown = |name: &str| values[name].as_f64().map(|value| value.to_string());
     let rejected = Rejected::of(rejected, &PRICES);
     let rows = || PRICES.fields.iter().copied().zip(HINTS);

@@ -12,7 +12,7 @@ use crate::service::replay::{self, Figures, Left, Measure, Replayed, Task};
 use crate::service::{Archive, ServiceSettings};
 use crate::store::{self, Need, Places, Store};
 use anyhow::{Context as _, Result, bail, ensure};
-use broker::{BatchId, Broker, JobId, SolveId, SolveRow};
+use broker::{BatchId, Broker, Document, JobId, SolveId, SolveRow};
 use chrono::DateTime;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -159,10 +159,11 @@ impl Work {
         let Some(url) = solve.snapshot_url.clone() else {
             bail!("solve {id}: its snapshot is not in the archive");
         };
-        let config = broker.solve_config(id).await?.unwrap_or_default();
+        let config = broker.solve_config(id).await?;
+        let config: Value = config.and_then(|of| of.read().ok()).unwrap_or_default();
         let config = toml::to_string(config.get("settings").unwrap_or(&json!({})));
         let config = config.with_context(|| format!("solve {id}: its settings"))?;
-        let report = broker.solve_report(id).await?;
+        let report: Option<Value> = broker.solve_report(id).await?.and_then(|of| of.read().ok());
         let recorded = report.as_ref().map(Figures::of);
         let left = report.as_ref().filter(|_| self.tables).and_then(Left::of);
         // Its id is in the URL of its snapshot; here it would leave no room for the figures.
@@ -188,13 +189,13 @@ impl Work {
     /// Replays by the workers of the queue; local folders are copied to the archive first.
     async fn fan_out(&mut self, broker: &Broker, archive: &Archive) -> Result<()> {
         let batch = BatchId::now_v7();
-        let mut jobs: Vec<(JobId, Value)> = Vec::new();
+        let mut jobs: Vec<(JobId, Document)> = Vec::new();
         for (number, task) in self.tasks.iter_mut().enumerate() {
             if !task.snapshot.contains("://") {
                 let name = format!("replays/{batch}/{number}/snapshot");
                 task.snapshot = archive.put(&name, Path::new(&task.snapshot)).await?;
             }
-            jobs.push((JobId::now_v7(), serde_json::to_value(&*task)?));
+            jobs.push((JobId::now_v7(), Document::of(&*task)));
         }
         let mut doorbell = broker.job_listener().await?;
         broker.request_replays(batch, &jobs).await?;
