@@ -130,6 +130,8 @@ pub struct ServerPast {
     /// target: its target in a version; move: a move was opened; event: an event began; trail: an entry of the audit
     /// trail.
     pub kind: String,
+    /// What it is, within its kind: the version, move, event or entry.
+    pub key: String,
     /// Further data, by kind.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub detail: Value,

@@ -82,7 +82,7 @@
     }
   };
 
-  // Tables that are complete on the page: cards on narrow screens, sorting by a column, and the rows as CSV.
+  // Tables that are complete on the page: cards on narrow screens, sorting by a column, and the rows as CSV and JSON.
   const value = (cell) => {
     const time = cell.querySelector("time");
     if (time) return Date.parse(time.dateTime);
@@ -95,9 +95,23 @@
     if (typeof one === typeof other) return one.localeCompare(other, "en", { numeric: true });
     return typeof one === "number" ? -1 : 1;
   };
+  // Files have the exact instants.
+  const exact = (cell) => cell.querySelector("time")?.dateTime ?? cell.textContent.trim().replace(/\s+/g, " ");
   const field = (cell) => {
-    const text = cell.textContent.trim().replace(/\s+/g, " ");
+    const text = exact(cell);
     return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  const formats = {
+    CSV: { type: "text/csv", text: (heads, rows) => [heads, ...rows].map((cells) => cells.map(field).join(",")).join("\r\n") + "\r\n" },
+    JSON: {
+      type: "application/json",
+      text: (heads, rows) => {
+        const names = heads.map((head, at) => head.textContent.trim().toLowerCase().replace(/[^a-z0-9]+/g, "_") || `column_${at + 1}`);
+        const data = (cell) => (cell.querySelector("time") ? exact(cell) : value(cell));
+        const object = (cells) => Object.fromEntries(cells.map((cell, at) => [names[at], data(cell)]));
+        return JSON.stringify(rows.map(object), null, 2) + "\n";
+      },
+    },
   };
   // The chosen order of each table, by its titles: it outlasts the replacement of a part of the page.
   const orders = new Map();
@@ -143,21 +157,23 @@
       if (rows.length < 4) continue;
       const tools = document.createElement("div");
       tools.className = "tools";
-      const save = document.createElement("button");
-      save.type = "button";
-      save.className = "plain";
-      save.textContent = "CSV";
       const name = table.caption?.textContent.trim() || "table";
-      save.setAttribute("aria-label", `Save as CSV: ${name}`);
-      save.addEventListener("click", () => {
-        const lines = [heads, ...[...body.rows].map((row) => [...row.cells])].map((cells) => cells.map(field).join(","));
-        const link = document.createElement("a");
-        link.href = URL.createObjectURL(new Blob([lines.join("\r\n") + "\r\n"], { type: "text/csv" }));
-        link.download = `${name.toLowerCase().replace(/[^a-z0-9]+/g, "-").slice(0, 40) || "table"}.csv`;
-        link.click();
-        URL.revokeObjectURL(link.href);
-      });
-      tools.append(save);
+      for (const [label, format] of Object.entries(formats)) {
+        const save = document.createElement("button");
+        save.type = "button";
+        save.className = "plain";
+        save.textContent = label;
+        save.setAttribute("aria-label", `Save as ${label}: ${name}`);
+        save.addEventListener("click", () => {
+          const text = format.text(heads, [...body.rows].map((row) => [...row.cells]));
+          const link = document.createElement("a");
+          link.href = URL.createObjectURL(new Blob([text], { type: format.type }));
+          link.download = `${name.toLowerCase().replace(/[^a-z0-9]+/g, "-").slice(0, 40) || "table"}.${label.toLowerCase()}`;
+          link.click();
+          URL.revokeObjectURL(link.href);
+        });
+        tools.append(save);
+      }
       table.parentElement.before(tools);
     }
   };

@@ -22,7 +22,7 @@ pub const PRIORITY_DEFAULT: i32 = 5;
 #[serde(deny_unknown_fields)]
 pub struct CapacityRequest {
     /// The reservation, new or not.
-    #[serde(alias = "reservation")]
+    #[serde(rename = "reservation", alias = "reservation_id")]
     pub reservation_id: ReservationName,
     /// It ends: nothing else may stand beside.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -101,7 +101,7 @@ pub enum RequestsError {
         source: RequestError,
     },
     /// Two requests name one reservation.
-    #[error("reservation_id: there is another request for {reservation:?}")]
+    #[error("reservation: there is another request for {reservation:?}")]
     Twice {
         /// Index of the second, from zero.
         number: usize,
@@ -170,7 +170,7 @@ impl RequestError {
     pub fn field(&self) -> Option<&'static str> {
         match self {
             RequestError::NothingToRemove(_) | RequestError::RemoveAndMore => Some("remove"),
-            RequestError::Kind(..) => Some("reservation_id"),
+            RequestError::Kind(..) => Some("reservation"),
             RequestError::Missing { field, .. } | RequestError::Unknown { field, .. } => {
                 Some(field)
             }

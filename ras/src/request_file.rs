@@ -31,7 +31,7 @@ pub fn read_all(path: &Path) -> Result<Vec<Map<String, Value>>> {
     });
     let members = |of: Value| match of {
         Value::Object(mut members) => {
-            // The name used in snapshots and in alternatives of a plan.
+            // The name in snapshots, which files of earlier versions have.
             if let Some(other) = members.remove("reservation_id") {
                 let one = members.insert("reservation".to_owned(), other).is_none();
                 ensure!(one, "{}: give either reservation or reservation_id", name(path));
@@ -70,7 +70,7 @@ fn wrong(path: &Path, error: &serde_saphyr::Error) -> anyhow::Error {
     // The first line has it all; the others draw it.
     let error = error.lines().next().unwrap_or_default();
     // The reader treats both names as one field.
-    let twice = "duplicate field `reservation_id`";
+    let twice = "duplicate field `reservation`";
     let error = error.replace(twice, "give either reservation or reservation_id");
     let what = format!("{}: {error}", name(path));
     Hinted::new(what, "`ras plan --help` describes these files").into()

@@ -1,7 +1,8 @@
 //! Lists: the query that every list has, and one way to filter, sort, cut and write their rows.
 //!
 //! A list that is complete in memory is a [`ListRequest`], and [`ListQuery::page`] does everything. A list that Postgres
-//! reads page by page is a [`StoredListRequest`]: its filters are parameters, its order is fixed.
+//! reads page by page is a [`StoredListRequest`]: Postgres applies its parameters and its usual order; any other order or
+//! filter is applied to the rows that match the parameters, if there are at most [`SORTED_MAX`].
 
 use super::list_filter::{Cell, Filter, Members, Row, compare, members_of};
 use super::page::PageCursor;
@@ -28,6 +29,9 @@ pub(crate) const WHOLE: u32 = 1_000;
 /// Most rows of a page.
 pub(crate) const PAGE_MAX: u32 = 1_000;
 
+/// Most rows of a list in Postgres that a query may sort or filter by any member.
+const SORTED_MAX: usize = 10_000;
+
 /// The query of every list.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -39,10 +43,11 @@ pub(crate) struct ListQuery {
     /// `next_page_token` of the previous page, with the same filters and order.
     pub(crate) page_token: Option<String>,
     /// Only rows that fulfil this, as in `msb = "m1" AND (NOT) servers >= 10 OR free > 0`. Operators: `=`, `!=`, `<`, `<=`,
-    /// `>`, `>=`, and `:` for "contains". `OR` binds more tightly than `AND` (AIP-160). A list whose order is
-    /// fixed takes only its own parameters, with `=` and `AND`.
+    /// `>`, `>=`, and `:` for "contains". `OR` binds more tightly than `AND` (AIP-160). In a list that grows
+    /// without limit, terms beyond its own parameters, with `=` and `AND`, need at most 10,000 rows.
     filter: Option<String>,
-    /// Members to sort by, as in `msb, servers desc`. A list whose order is fixed takes only that order.
+    /// Members to sort by, as in `msb, servers desc`. In a list that grows without limit, another order than its usual one
+    /// needs at most 10,000 rows.
     order_by: Option<String>,
     /// Members of a row to return, as in `server,rack`; absent: all.
     fields: Option<String>,
@@ -62,16 +67,17 @@ pub(crate) struct ListRequest<T = NoFilters> {
     pub(crate) list: ListQuery,
 }
 
-/// The query of a list that Postgres reads page by page.
+/// The query of a list that Postgres reads page by page; `T` has its parameters and denies unknown ones.
 pub(crate) struct StoredListRequest<T> {
     pub(crate) filters: T,
-    pub(crate) list: ListQuery,
+    pub(crate) list: StoredList,
 }
 
-/// A list that Postgres reads page by page, in one order.
-pub(crate) trait StoredOrder {
-    /// The order, as `order_by` names it.
-    const ORDER: &'static str;
+/// What is asked of a list that Postgres reads page by page, beyond its parameters.
+pub(crate) struct StoredList {
+    query: ListQuery,
+    /// The part of the filter that is no parameter.
+    rest: Filter,
 }
 
 /// The pairs of a query, as sent: those of every list, and the others.
@@ -101,26 +107,23 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for ListRequest<T>
     }
 }
 
-impl<T: DeserializeOwned + StoredOrder, S: Send + Sync> FromRequestParts<S>
-    for StoredListRequest<T>
-{
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for StoredListRequest<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<StoredListRequest<T>, Problem> {
         let (common, own) = pairs(&parts.uri)?;
         let list: ListQuery = read(&common)?;
-        if let Some(order) = &list.order_by
-            && order.split_whitespace().ne(T::ORDER.split_whitespace())
-        {
-            let detail = format!("order_by: this list has one order, {:?}", T::ORDER);
-            return Err(Problem::bad_request("malformed", detail));
-        }
-        let terms = match &list.filter {
-            Some(filter) => Filter::read(filter)?.parameters()?,
-            None => Vec::new(),
-        };
-        let own: Vec<&str> = own.into_iter().chain(terms.iter().map(String::as_str)).collect();
-        Ok(StoredListRequest { filters: read(&own)?, list })
+        let mut filters = read(&own)?;
+        let filter = list.filter.as_deref().map(Filter::read).transpose()?.unwrap_or_default();
+        let mut taken: Vec<String> = own.into_iter().map(str::to_owned).collect();
+        let rest = filter.without(|parameter| {
+            let with: Vec<&str> = taken.iter().map(String::as_str).chain([parameter]).collect();
+            let Ok(more) = read(&with) else { return false };
+            filters = more;
+            taken.push(parameter.to_owned());
+            true
+        });
+        Ok(StoredListRequest { filters, list: StoredList { query: list, rest } })
     }
 }
 
@@ -317,18 +320,6 @@ impl ListQuery {
         self.page(kind, filters, rows.into_iter().map(|row| Written::new(&row)))
     }
 
-    /// The page of rows that Postgres has filtered, sorted and cut.
-    pub(crate) fn stored_page<T: Serialize + PartialSchema>(
-        &self,
-        member: &'static str,
-        rows: impl IntoIterator<Item = T>,
-        next_page_token: Option<String>,
-    ) -> Result<ListPage, Problem> {
-        let rows = rows.into_iter().map(|row| json!(row)).collect();
-        let rows = self.only_fields(&members_of::<T>(), rows)?;
-        Ok(ListPage { member, rows, next_page_token })
-    }
-
     /// Leaves only the members that the query names.
     fn only_fields(&self, members: &Members, rows: Vec<Value>) -> Result<Vec<Value>, Problem> {
         let Some(fields) = &self.fields else { return Ok(rows) };
@@ -345,6 +336,72 @@ impl ListQuery {
     }
 }
 
+impl StoredList {
+    /// Whether the page is the first one.
+    pub(crate) const fn is_first(&self) -> bool {
+        self.query.page_token.is_none()
+    }
+
+    /// Reads, filters, sorts and cuts the rows.
+    ///
+    /// `parameters` have been applied by `read`, which gets the position after which to begin and the most rows to read,
+    /// and reads them in the order of `kind`; `position` is the position of a row, `view` what is sent of it.
+    pub(crate) async fn page<R, C, V, Rows>(
+        &self,
+        kind: ListKind,
+        parameters: &impl Serialize,
+        read: impl Fn(Option<C>, u32) -> Rows,
+        position: impl Fn(&R) -> C,
+        view: impl Fn(R) -> V,
+    ) -> Result<ListPage, Problem>
+    where
+        Rows: Future<Output = Result<Vec<R>, Problem>>,
+        C: Serialize + DeserializeOwned,
+        V: Serialize + PartialSchema,
+    {
+        let query = &self.query;
+        let limit = query.limit(kind.page)?;
+        let usual = |order: &String| order.split_whitespace().eq(kind.order.split_whitespace());
+        if self.rest.is_empty() && query.order_by.as_ref().is_none_or(usual) {
+            let cursor = PageCursor::new(&(kind.rows, parameters));
+            let after = cursor.position(query.page_token.as_deref())?;
+            let rows = read(after, limit + 1).await?;
+            let (rows, next_page_token) = cursor.page(rows, limit, position);
+            let rows = rows.into_iter().map(|row| json!(view(row))).collect();
+            let rows = query.only_fields(&members_of::<V>(), rows)?;
+            return Ok(ListPage { member: kind.rows, rows, next_page_token });
+        }
+        // A wrong filter or order is told before any row is read.
+        let (filter, order_by) = (query.filter.as_deref(), query.order_by.as_deref());
+        Selection::read(kind, &members_of::<V>(), None, order_by)?;
+        self.rest.check(&members_of::<V>())?;
+        let (mut rows, mut after) = (Vec::new(), None);
+        loop {
+            let mut more = read(after, PAGE_MAX + 1).await?;
+            let ends = more.len() <= PAGE_MAX as usize;
+            more.truncate(PAGE_MAX as usize);
+            after = more.last().map(&position);
+            rows.extend(more.into_iter().map(|row| Written::new(&view(row))));
+            if ends {
+                break;
+            }
+            if rows.len() >= SORTED_MAX {
+                let what = if self.rest.is_empty() { "order_by" } else { "filter" };
+                let detail = format!(
+                    "{what}: more than {SORTED_MAX} rows match the parameters; narrow them, or take \
+                     the order {:?} and only parameters",
+                    kind.order
+                );
+                return Err(Problem::bad_request("malformed", detail));
+            }
+        }
+        rows.retain(|row| self.rest.accepts(row));
+        // The parameters among the terms of the filter have been applied; the whole filter is part of the token.
+        let unfiltered = ListQuery { filter: None, ..query.clone() };
+        unfiltered.page(kind, &(parameters, filter), rows)
+    }
+}
+
 impl OrderBy {
     fn turned(&self, ordering: Ordering) -> Ordering {
         if self.descends { ordering.reverse() } else { ordering }
@@ -353,7 +410,7 @@ impl OrderBy {
 
 #[cfg(test)]
 mod tests {
-    use super::{ListKind, ListQuery, NoFilters};
+    use super::{Filter, ListKind, ListQuery, NoFilters, SORTED_MAX, StoredList};
     use crate::http::Problem;
     use serde::Serialize;
     use serde_json::{Value, json};
@@ -457,5 +514,37 @@ mod tests {
             let refused = other.page_of(KIND, &NoFilters {}, racks()).expect_err("another list");
             assert_eq!(refused.code(), "page_token");
         }
+    }
+
+    #[tokio::test]
+    async fn stored_list_is_sorted_whole_or_not_at_all() {
+        let answer = async |count: usize, order_by: Option<&str>, filter: Option<&str>| {
+            let rest =
+                filter.map_or_else(Filter::default, |text| Filter::read(text).expect("valid"));
+            let list = StoredList { query: query(filter, order_by), rest };
+            let read = move |after: Option<usize>, limit: u32| async move {
+                let first = after.map_or(0, |after| after + 1);
+                Ok((first..count.min(first + limit as usize)).collect())
+            };
+            let rack = |number| Rack {
+                rack: format!("r{number:05}"),
+                msb: None,
+                servers: number,
+                down: false,
+            };
+            let page = list.page(KIND, &"all", read, |number| *number, rack).await?;
+            Ok::<_, Problem>(page.rows.iter().map(|row| row["servers"].clone()).collect::<Vec<_>>())
+        };
+        let (last, more) = (SORTED_MAX - 1, SORTED_MAX + 1);
+        let found = answer(SORTED_MAX, Some("servers desc"), None).await.expect("all are read");
+        assert_eq!(found, [last, last - 1]);
+        let found = answer(SORTED_MAX, None, Some("servers>=9000")).await.expect("all are read");
+        assert_eq!(found, [9_000, 9_001]);
+        for (order_by, filter) in [(Some("servers desc"), None), (None, Some("servers>0"))] {
+            let refused = answer(more, order_by, filter).await.expect_err("too many to sort");
+            assert_eq!(refused.status(), 400);
+        }
+        // Its usual order needs no reading beyond the page.
+        assert_eq!(answer(usize::MAX, Some("rack"), None).await.expect("a page"), [0, 1]);
     }
 }

@@ -316,15 +316,22 @@ impl Filter {
         self.0.iter().all(|group| group.iter().any(|term| term.accepts(&row.cell(&term.member))))
     }
 
-    /// The terms as parameters of a query, for a list that Postgres filters.
-    pub(crate) fn parameters(&self) -> Result<Vec<String>, Problem> {
-        let parameter = |group: &Vec<Term>| match &group[..] {
+    /// The filter without the terms that a list in Postgres takes as parameters. `takes` gets each term that may be one,
+    /// as in `state=done`.
+    pub(crate) fn without(self, mut takes: impl FnMut(&str) -> bool) -> Filter {
+        let remains = |group: &Vec<Term>| match &group[..] {
             [term] if term.operator == Operator::Equal && !term.negated => {
-                Ok(format!("{}={}", term.member, percent_encoded(&term.value)))
+                !takes(&format!("{}={}", term.member, percent_encoded(&term.value)))
             }
-            _ => Err(malformed("this list takes only its parameters, with = and AND")),
+            _ => true,
         };
-        self.0.iter().map(parameter).collect()
+        let mut groups = self.0;
+        groups.retain(remains);
+        Filter(groups)
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }
 

@@ -6,7 +6,6 @@ use data_encoding::BASE64URL_NOPAD;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
-use std::str::FromStr;
 
 /// Bytes of a token that identify the list and its filters.
 const FILTERS: usize = 8;
@@ -41,12 +40,6 @@ impl PageCursor {
             Problem::bad_request("page_token", detail)
         };
         position.map(Some).ok_or_else(invalid)
-    }
-
-    /// Id of the row after which the page begins; `None`: at the first row.
-    pub(crate) fn id<T: FromStr>(self, token: Option<&str>) -> Result<Option<T>, Problem> {
-        let id: Option<String> = self.position(token)?;
-        Ok(id.and_then(|id| id.parse().ok()))
     }
 
     /// Cuts rows, of which `limit + 1` were read, to a page; returns it with the token of the next page,

@@ -315,8 +315,6 @@ pub(super) async fn events(
     RegionReader(reader): RegionReader,
     params: Params,
 ) -> Result<Response, Problem> {
-    const KIND: ListKind =
-        ListKind { rows: "events", key: &["event"], order: "started_at desc", page: PAGE };
     let as_of = AsOf::begin(&site).await?;
     let scopes = Scope::ALL.map(Scope::as_str);
     let kinds = UnavailabilityKind::ALL.map(UnavailabilityKind::as_str);
@@ -331,7 +329,7 @@ pub(super) async fn events(
     let found = in_time(site.broker.events_page(&asked, NEWEST)).await?;
     let note = of_the_newest(found.len(), "events");
     let list = List {
-        kind: KIND,
+        kind: unavailability::EVENTS,
         noun: "event",
         path: LISTS[1].0.to_owned(),
         api: None,

@@ -6,7 +6,7 @@ use super::list::{Answer, Cells, Choice, Column, List, NEWEST, Params, Shown};
 use super::live::{AsOf, topics};
 use super::ui::Mood;
 use crate::http::auth::Role;
-use crate::http::list::{ListKind, PAGE, Written};
+use crate::http::list::Written;
 use crate::http::query;
 use crate::http::{Problem, Site, in_time};
 use axum::extract::{Form, State};
@@ -108,8 +108,6 @@ pub(super) async fn show(
     RegionReader(reader): RegionReader,
     params: Params,
 ) -> Result<Response, Problem> {
-    const KIND: ListKind =
-        ListKind { rows: "moves", key: &["move"], order: "opened_at desc", page: PAGE };
     let given = |name: &'static str| Some(params.get(name)).filter(|text| !text.is_empty());
     let unknown = |detail| Problem::bad_request("malformed", detail);
     let asked = MovesAsked {
@@ -124,7 +122,7 @@ pub(super) async fn show(
     let read = found.len();
     let older = found.last().filter(|_| read == NEWEST as usize).map(|of| of.id.to_string());
     let list = List {
-        kind: KIND,
+        kind: crate::api::ops::moves::MOVES,
         noun: "move",
         path: "/moves".to_owned(),
         api: None,

@@ -256,13 +256,7 @@ pub(super) fn field_of(path: &str, is_field: impl Fn(&str) -> bool) -> Option<&s
 
 /// The value of the hidden field `change` that asks for an alternative of a quote.
 pub(super) fn change_field(request: &CapacityRequest) -> String {
-    let mut change = json!(request);
-    if let Value::Object(members) = &mut change
-        && let Some(name) = members.remove("reservation_id")
-    {
-        members.insert("reservation".to_owned(), name);
-    }
-    change.to_string()
+    json!(request).to_string()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::ui::{self, Mood};
 use crate::api::ops::requests::{approve_for, reject_for};
 use crate::api::v1::not_reserved_until;
 use crate::http::auth::Role;
-use crate::http::list::{ListKind, PAGE, Written};
+use crate::http::list::Written;
 use crate::http::query;
 use crate::http::{Problem, Site, in_time};
 use api_types::requests::RequestRefusal;
@@ -100,8 +100,6 @@ pub(super) async fn list(
     reader: Reader,
     params: Params,
 ) -> Result<Response, Problem> {
-    const KIND: ListKind =
-        ListKind { rows: "requests", key: &["request"], order: "created_at desc", page: PAGE };
     let given = |name: &'static str| Some(params.get(name)).filter(|text| !text.is_empty());
     let malformed = |detail| Problem::bad_request("malformed", detail);
     let before = given("before").map(|id| query::id::<RequestId>(id, malformed)).transpose()?;
@@ -114,7 +112,7 @@ pub(super) async fn list(
     let older = found.last().filter(|_| read == REQUESTS_PAGE_MAX as usize);
     let older = older.map(|of| of.id.to_string());
     let list = List {
-        kind: KIND,
+        kind: crate::api::v1::requests::REQUESTS,
         noun: "request",
         path: "/requests".to_owned(),
         api: None,

@@ -5,7 +5,7 @@ use super::link;
 use super::list::{Answer, Choice, Column, List, Params, Shown};
 use super::ui::{self, Mood};
 use crate::api::v1::not_reserved_until;
-use crate::http::list::{ListKind, PAGE, Written};
+use crate::http::list::Written;
 use crate::http::{Problem, Site, in_time};
 use crate::region_summary::RegionSummary;
 use axum::extract::State;
@@ -104,8 +104,6 @@ pub(super) async fn show(
     reader: Reader,
     params: Params,
 ) -> Result<Response, Problem> {
-    const KIND: ListKind =
-        ListKind { rows: "reservations", key: &["reservation"], order: "reservation", page: PAGE };
     let part = match site.region_summaries.current(&site.region).await? {
         None => Answer::Part(ui::missing("No region is loaded.")),
         Some(summary) => {
@@ -124,7 +122,7 @@ pub(super) async fn show(
                 Choice::new("owner", "Owner", owners.iter().map(String::as_str)),
             ];
             let list = List {
-                kind: KIND,
+                kind: crate::api::v1::reservations::RESERVATIONS,
                 noun: "reservation",
                 path: "/reservations".to_owned(),
                 api: None,

@@ -8,7 +8,7 @@ use super::live::{AsOf, topics};
 use super::ui::{self, Mood};
 use crate::api::ops::solves::reject_for;
 use crate::http::auth::Role;
-use crate::http::list::{ListKind, PAGE, Written};
+use crate::http::list::Written;
 use crate::http::query;
 use crate::http::{Problem, Site, in_time};
 use axum::extract::{Form, Path, State};
@@ -80,8 +80,6 @@ pub(super) async fn show(
     RegionReader(reader): RegionReader,
     params: Params,
 ) -> Result<Response, Problem> {
-    const KIND: ListKind =
-        ListKind { rows: "solves", key: &["solve"], order: "requested_at desc", page: PAGE };
     let broker = &site.broker;
     let as_of = AsOf::begin(&site).await?;
     let given = |name: &str| Some(params.get(name)).filter(|text| !text.is_empty());
@@ -94,7 +92,7 @@ pub(super) async fn show(
     };
     let solves = in_time(broker.solves_page(&asked, NEWEST)).await?;
     let list = List {
-        kind: KIND,
+        kind: crate::api::ops::solves::SOLVES,
         noun: "solve",
         path: "/solves".to_owned(),
         api: None,

@@ -4,7 +4,7 @@ use super::layout::{NavItem, Page, RegionReader};
 use super::list::{Answer, Cells, Choice, Column, List, NEWEST, Params, Shown};
 use super::{link, ui};
 use crate::api::views::{json, trail_entry};
-use crate::http::list::{ListKind, PAGE, Written};
+use crate::http::list::Written;
 use crate::http::list_filter::Cell;
 use crate::http::query;
 use crate::http::{Problem, Site, in_time};
@@ -48,8 +48,6 @@ pub(super) async fn show(
     RegionReader(reader): RegionReader,
     params: Params,
 ) -> Result<Response, Problem> {
-    const KIND: ListKind =
-        ListKind { rows: "entries", key: &["seq"], order: "seq desc", page: PAGE };
     let broker = &site.broker;
     let last = in_time(broker.last_seq()).await?.0;
     let upto = match params.get("upto") {
@@ -72,7 +70,7 @@ pub(super) async fn show(
     let read = entries.len();
     let older = entries.last().filter(|_| read == NEWEST as usize).map(|of| of.seq.0 - 1);
     let list = List {
-        kind: KIND,
+        kind: crate::api::ops::trail::TRAIL,
         noun: "entry",
         path: "/trail".to_owned(),
         api: None,

@@ -1,6 +1,7 @@
 // Tests of the pages with a real server and a real browser. `scripts/check-pages` runs them.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { readFileSync } from "node:fs";
 import { crawl, lookAtAll } from "./accessibility.mjs";
 import { launch, Watch } from "./browser.mjs";
 import { Keys, Mouse } from "./hands.mjs";
@@ -228,6 +229,23 @@ for (const [turn, Hands] of [Mouse, Keys].entries()) {
         assert.ok(names.length > 0, path);
         assert.deepEqual(names, sorted, path);
       }
+    });
+
+    test("saves a small table as CSV and JSON, with exact instants", async () => {
+      const save = async (path, label) => {
+        await page.goto(`${region.base}${path}`);
+        const button = page.getByRole("button", { name: new RegExp(`^Save as ${label}: `) }).first();
+        const [download] = await Promise.all([page.waitForEvent("download"), button.click()]);
+        return readFileSync(await download.path(), "utf8");
+      };
+      const path = "/msbs/m01";
+      const rows = JSON.parse(await save(path, "JSON"));
+      const lines = (await save(path, "CSV")).trim().split("\r\n");
+      assert.equal(lines.length, rows.length + 1, lines.join("\n"));
+      const names = Object.keys(rows[0]);
+      const titles = lines[0].match(/"[^"]*"|[^,]+/g).map((title) => title.replaceAll('"', ""));
+      assert.deepEqual(titles.map((title) => title.toLowerCase().replace(/[^a-z0-9]+/g, "_")), names);
+      assert.ok(rows.some((row) => Object.values(row).some((value) => typeof value === "number")), lines[1]);
     });
 
     test("chooses a theme that stays", async () => {

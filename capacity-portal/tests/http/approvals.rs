@@ -30,10 +30,7 @@ async fn quote(place: &Place) -> Quote {
     let parts = place.broker.export(None).await.expect("exported").parts;
     let region = RegionSnapshot::new(parts).expect("valid");
     let mut change = two();
-    for member in ["reservation", "labels"] {
-        change.as_object_mut().expect("an object").remove(member);
-    }
-    change["reservation_id"] = "new".into();
+    change.as_object_mut().expect("an object").remove("labels");
     let change = serde_json::from_value(change).expect("a request");
     let planned = Allocator.plan(&region, &[change], &|| false);
     planned.expect("planned").quotes.remove(0)

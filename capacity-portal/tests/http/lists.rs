@@ -113,12 +113,44 @@ async fn every_list_pages_and_documents_it() {
 #[tokio::test]
 async fn stored_lists_take_their_parameters_as_filter() {
     let place = Place::new().await;
-    place.publish(0, Some("a")).await;
+    for (server, to) in [(0, Some("a")), (1, Some("a")), (0, None)] {
+        place.publish(server, to).await;
+    }
     let (_, by_parameter) = place.get("/ops/v1/trail?action=targets_published").await;
     let (status, by_filter) =
         place.get("/ops/v1/trail?filter=action=%22targets_published%22&order_by=seq%20desc").await;
     assert_eq!((status.as_u16(), &by_parameter), (200, &by_filter));
-    for wrong in ["filter=action!=x", "filter=action=x%20OR%20actor=y", "order_by=seq"] {
+    // Any other member, operator or order is applied to the rows that match the parameters.
+    let seqs = async |query: &str| -> Vec<i64> {
+        let (mut all, mut token) = (Vec::new(), String::new());
+        loop {
+            let path = format!("/ops/v1/trail?limit=2&fields=seq&{query}{token}");
+            let (status, page) = place.get(&path).await;
+            assert_eq!(status, 200, "{path}: {page}");
+            let rows = page["entries"].as_array().expect("entries");
+            assert!(rows.len() <= 2, "{page}");
+            all.extend(rows.iter().map(|row| row["seq"].as_i64().expect("a number")));
+            match page["next_page_token"].as_str() {
+                Some(next) => token = format!("&page_token={next}"),
+                None => return all,
+            }
+        }
+    };
+    let newest_first = seqs("").await;
+    let ascending: Vec<i64> = newest_first.iter().rev().copied().collect();
+    assert!(ascending.len() > 2 && ascending.is_sorted(), "{ascending:?}");
+    assert_eq!(seqs("order_by=seq").await, ascending);
+    let published = "action=%22targets_published%22";
+    let (of, others) = (seqs(&format!("filter={published}")).await, newest_first.iter().copied());
+    let others: Vec<i64> = others.filter(|seq| !of.contains(seq)).collect();
+    assert!(!of.is_empty() && !others.is_empty());
+    assert_eq!(seqs(&format!("filter=NOT%20{published}")).await, others);
+    assert_eq!(seqs(&format!("filter={published}%20AND%20seq%3E0")).await, of);
+    let both = format!("filter={published}%20OR%20seq=1");
+    let with_first: Vec<i64> =
+        newest_first.iter().copied().filter(|seq| *seq == 1 || of.contains(seq)).collect();
+    assert_eq!(seqs(&both).await, with_first);
+    for wrong in ["filter=size!=1", "order_by=size", "order_by=detail", "filter=action=x%20OR"] {
         let (status, problem) = place.get(&format!("/ops/v1/trail?{wrong}")).await;
         assert_eq!(status, 400, "{wrong}: {problem}");
     }

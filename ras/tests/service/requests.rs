@@ -83,12 +83,9 @@ fn capacity_request_lifecycle_from_grant_to_deletion() {
     // An alternative is applied as a plan.
     let alternatives = last["answer"]["alternatives"].as_array().expect("alternatives");
     let fewer = alternatives.iter().find(|of| of["concession"] == "fewer_rru");
-    let mut wanted = fewer.expect("some are free")["request"].clone();
+    let wanted = fewer.expect("some are free")["request"].clone();
     let more = wanted["capacity_rru"].as_f64().expect("an amount");
     assert!(more > 8.0, "{more}");
-    let members = wanted.as_object_mut().expect("an object");
-    let name = members.remove("reservation_id").expect("a name");
-    members.insert("reservation".to_owned(), name);
     let body = serde_json::json!({ "changes": [wanted] }).to_string();
     let (status, plan) = up.post("/v1/plans", ROOT, &body);
     let plan: Value = serde_json::from_str(&plan).expect("JSON");

@@ -1,8 +1,7 @@
 //! `GET /ops/v1/history`: figures of the region over time.
 
 use crate::http::auth::Caller;
-use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
-use crate::http::page::PageCursor;
+use crate::http::list::{ListKind, ListQuery, PAGE, StoredListRequest};
 use crate::http::range::TimeRange;
 use crate::http::{Problem, Site, in_time, query, schema};
 use api_types::history::{HistoryPage, RegionSample};
@@ -22,9 +21,7 @@ pub(super) struct HistoryQuery {
     range: Option<String>,
 }
 
-impl StoredOrder for HistoryQuery {
-    const ORDER: &'static str = "at desc";
-}
+const SAMPLES: ListKind = ListKind { rows: "samples", key: &["at"], order: "at desc", page: PAGE };
 
 fn ranges() -> utoipa::openapi::Schema {
     schema::words(TimeRange::ALL.map(TimeRange::as_str))
@@ -56,14 +53,13 @@ pub(super) async fn list(
     StoredListRequest { filters: which, list }: StoredListRequest<HistoryQuery>,
 ) -> Result<Response, Problem> {
     caller.reads_region()?;
-    let cursor = PageCursor::new(&("history", &which));
-    let before: Option<DateTime<Utc>> = cursor.position(list.page_token.as_deref())?;
-    let limit = list.limit(PAGE)?;
     query::word(which.range.as_deref(), "range", TimeRange::ALL.map(TimeRange::as_str))?;
     let range = TimeRange::ALL.into_iter().find(|of| which.range.as_deref() == Some(of.as_str()));
     let within = range.map(TimeRange::length);
-    let rows = in_time(site.broker.samples_page(within, before, limit + 1)).await?;
-    let (rows, next_page_token) = cursor.page(rows, limit, |(at, _)| *at);
-    let page = list.stored_page("samples", rows.into_iter().map(view), next_page_token)?;
+    let broker = &site.broker;
+    let read = move |before, limit| async move {
+        in_time(broker.samples_page(within, before, limit)).await
+    };
+    let page = list.page(SAMPLES, &which, read, |(at, _)| *at, view).await?;
     Ok(page.response(&HistoryPage { samples: Vec::new(), next_page_token: None }))
 }

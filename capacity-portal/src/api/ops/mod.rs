@@ -26,7 +26,7 @@ mod servers;
 pub(crate) mod solves;
 mod stuck;
 pub(crate) mod tokens;
-mod trail;
+pub(crate) mod trail;
 pub(crate) mod unavailability;
 mod under_way;
 mod usage;

@@ -2,8 +2,7 @@
 
 use crate::api::views::stop_switch;
 use crate::http::auth::{Caller, Role};
-use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
-use crate::http::page::PageCursor;
+use crate::http::list::{ListKind, ListQuery, PAGE, StoredListRequest};
 use crate::http::query;
 use crate::http::{Problem, Site, body, in_time, schema};
 use api_types::moves::{Move, MoverView, MovesPage, StopAsked};
@@ -31,9 +30,9 @@ pub(super) struct MovesQuery {
     open: Option<bool>,
 }
 
-impl StoredOrder for MovesQuery {
-    const ORDER: &'static str = "opened_at desc";
-}
+/// The list of moves.
+pub(crate) const MOVES: ListKind =
+    ListKind { rows: "moves", key: &["move"], order: "opened_at desc", page: PAGE };
 
 /// A move, as it is sent.
 pub(crate) fn view(of: MoveRow) -> Move {
@@ -73,15 +72,15 @@ pub(super) async fn list(
     StoredListRequest { filters: which, list }: StoredListRequest<MovesQuery>,
 ) -> Result<Response, Problem> {
     caller.reads_region()?;
-    let cursor = PageCursor::new(&("moves", &which));
-    let before = cursor.id(list.page_token.as_deref())?;
-    let limit = list.limit(PAGE)?;
     let state = query::state_of(which.state.as_deref())?;
-    let MovesQuery { reservation, server, open, state: _ } = which;
-    let asked = MovesAsked { reservation, server, state, open, before };
-    let rows = in_time(site.broker.moves_page(&asked, limit + 1)).await?;
-    let (rows, next_page_token) = cursor.page(rows, limit, |of| of.id.to_string());
-    let page = list.stored_page("moves", rows.into_iter().map(view), next_page_token)?;
+    let (site, parameters) = (&site, &which);
+    let read = move |after: Option<String>, limit| async move {
+        let before = after.and_then(|id| id.parse().ok());
+        let (reservation, server) = (parameters.reservation.clone(), parameters.server.clone());
+        let asked = MovesAsked { reservation, server, state, open: parameters.open, before };
+        in_time(site.broker.moves_page(&asked, limit)).await
+    };
+    let page = list.page(MOVES, parameters, read, |of| of.id.to_string(), view).await?;
     Ok(page.response(&MovesPage { moves: Vec::new(), next_page_token: None }))
 }
 

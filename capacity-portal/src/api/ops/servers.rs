@@ -3,8 +3,7 @@
 use super::{moves, unavailability};
 use crate::api::views::json;
 use crate::http::auth::Caller;
-use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
-use crate::http::page::PageCursor;
+use crate::http::list::{ListKind, ListQuery, PAGE, StoredListRequest};
 use crate::http::{Problem, Site, in_time};
 use api_types::servers::{Server, ServerHistory, ServerMaintenance, ServerPast, ServerTarget};
 use axum::Json;
@@ -12,6 +11,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use broker::{ServerDetail, State as _};
+use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
 /// The history has no parameters of its own.
@@ -19,9 +19,9 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 pub(super) struct HistoryFilters {}
 
-impl StoredOrder for HistoryFilters {
-    const ORDER: &'static str = "at desc";
-}
+/// The history of a server as a list.
+const HISTORY: ListKind =
+    ListKind { rows: "history", key: &["kind", "key"], order: "at desc", page: PAGE };
 
 /// A server, as it is sent.
 fn view(of: ServerDetail) -> Server {
@@ -91,20 +91,21 @@ pub(super) async fn history(
     StoredListRequest { list, .. }: StoredListRequest<HistoryFilters>,
 ) -> Result<Response, Problem> {
     caller.reads_region()?;
-    let cursor = PageCursor::new(&("history", &name));
-    let before = cursor.position(list.page_token.as_deref())?;
-    let limit = list.limit(PAGE)?;
-    let rows = in_time(site.broker.server_history(&name, before.as_ref(), limit + 1)).await?;
-    if rows.is_empty() && before.is_none() {
-        in_time(site.broker.server(&name)).await?.ok_or_else(|| unknown(&name))?;
-    }
-    let position = |of: &broker::ServerPast| (of.at, of.kind.as_str(), of.key.clone());
-    let (rows, next_page_token) = cursor.page(rows, limit, position);
+    let (broker, name) = (&site.broker, name.as_str());
+    let read = move |before: Option<(DateTime<Utc>, String, String)>, limit| async move {
+        let rows = in_time(broker.server_history(name, before.as_ref(), limit)).await?;
+        if rows.is_empty() && before.is_none() {
+            in_time(broker.server(name)).await?.ok_or_else(|| unknown(name))?;
+        }
+        Ok(rows)
+    };
+    let position = |of: &broker::ServerPast| (of.at, of.kind.as_str().to_owned(), of.key.clone());
     let past = |of: broker::ServerPast| ServerPast {
         at: of.at,
         kind: of.kind.as_str().to_owned(),
+        key: of.key,
         detail: json(&of.detail),
     };
-    let page = list.stored_page("history", rows.into_iter().map(past), next_page_token)?;
+    let page = list.page(HISTORY, &name, read, position, past).await?;
     Ok(page.response(&ServerHistory { history: Vec::new(), next_page_token: None }))
 }

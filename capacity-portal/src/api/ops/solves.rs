@@ -2,8 +2,7 @@
 
 use crate::api::views::json;
 use crate::http::auth::{Caller, Role};
-use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
-use crate::http::page::PageCursor;
+use crate::http::list::{ListKind, ListQuery, PAGE, StoredListRequest};
 use crate::http::query;
 use crate::http::{Problem, Site, body, field, in_time, schema};
 use api_types::approval::Rejection;
@@ -33,9 +32,9 @@ pub(super) struct SolvesQuery {
     cause: Option<String>,
 }
 
-impl StoredOrder for SolvesQuery {
-    const ORDER: &'static str = "requested_at desc";
-}
+/// The list of solves.
+pub(crate) const SOLVES: ListKind =
+    ListKind { rows: "solves", key: &["solve"], order: "requested_at desc", page: PAGE };
 
 fn causes() -> utoipa::openapi::Schema {
     schema::words(Cause::ALL.map(Cause::as_str))
@@ -78,18 +77,16 @@ pub(super) async fn list(
     StoredListRequest { filters: which, list }: StoredListRequest<SolvesQuery>,
 ) -> Result<Response, Problem> {
     caller.reads_region()?;
-    let cursor = PageCursor::new(&("solves", &which));
-    let before: Option<(DateTime<Utc>, String)> = cursor.position(list.page_token.as_deref())?;
-    let before = before.and_then(|(at, id)| Some((at, id.parse().ok()?)));
-    let limit = list.limit(PAGE)?;
     let state = query::state_of::<SolveState>(which.state.as_deref())?;
     query::word(which.cause.as_deref(), "cause", Cause::ALL.map(Cause::as_str))?;
     let cause = Cause::ALL.into_iter().find(|of| which.cause.as_deref() == Some(of.as_str()));
-    let asked = SolvesAsked { state, cause, before };
-    let rows = in_time(site.broker.solves_page(&asked, limit + 1)).await?;
-    let (rows, next_page_token) =
-        cursor.page(rows, limit, |of| (of.requested_at, of.id.to_string()));
-    let page = list.stored_page("solves", rows.into_iter().map(view), next_page_token)?;
+    let broker = &site.broker;
+    let read = move |after: Option<(DateTime<Utc>, String)>, limit| async move {
+        let before = after.and_then(|(at, id)| Some((at, id.parse().ok()?)));
+        in_time(broker.solves_page(&SolvesAsked { state, cause, before }, limit)).await
+    };
+    let position = |of: &SolveRow| (of.requested_at, of.id.to_string());
+    let page = list.page(SOLVES, &which, read, position, view).await?;
     Ok(page.response(&SolvesPage { solves: Vec::new(), next_page_token: None }))
 }
 

@@ -2,8 +2,7 @@
 
 use crate::api::views::trail_entry;
 use crate::http::auth::Caller;
-use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
-use crate::http::page::PageCursor;
+use crate::http::list::{ListKind, ListQuery, PAGE, StoredListRequest};
 use crate::http::query;
 use crate::http::{Problem, Site, in_time, schema};
 use api_types::servers::TrailPage;
@@ -26,9 +25,9 @@ pub(super) struct TrailQuery {
     action: Option<String>,
 }
 
-impl StoredOrder for TrailQuery {
-    const ORDER: &'static str = "seq desc";
-}
+/// The audit trail as a list.
+pub(crate) const TRAIL: ListKind =
+    ListKind { rows: "entries", key: &["seq"], order: "seq desc", page: PAGE };
 
 pub(super) fn actions() -> utoipa::openapi::Schema {
     schema::words(Action::ALL.map(Action::as_str))
@@ -44,15 +43,14 @@ pub(super) async fn list(
     StoredListRequest { filters: which, list }: StoredListRequest<TrailQuery>,
 ) -> Result<Response, Problem> {
     caller.reads_region()?;
-    let cursor = PageCursor::new(&("trail", &which));
-    let before = cursor.position(list.page_token.as_deref())?.map(Seq);
-    let limit = list.limit(PAGE)?;
     let action = query::word(which.action.as_deref(), "action", Action::ALL.map(Action::as_str))?;
     let action = Action::ALL.into_iter().find(|known| action == Some(known.as_str()));
-    let TrailQuery { subject, actor, .. } = which;
-    let asked = TrailAsked { subject, actor, action, before };
-    let rows = in_time(site.broker.trail_page(&asked, limit + 1)).await?;
-    let (rows, next_page_token) = cursor.page(rows, limit, |entry| entry.seq.0);
-    let page = list.stored_page("entries", rows.into_iter().map(trail_entry), next_page_token)?;
+    let (site, parameters) = (&site, &which);
+    let read = move |before: Option<i64>, limit| async move {
+        let (subject, actor) = (parameters.subject.clone(), parameters.actor.clone());
+        let asked = TrailAsked { subject, actor, action, before: before.map(Seq) };
+        in_time(site.broker.trail_page(&asked, limit)).await
+    };
+    let page = list.page(TRAIL, parameters, read, |entry| entry.seq.0, trail_entry).await?;
     Ok(page.response(&TrailPage { entries: Vec::new(), next_page_token: None }))
 }

@@ -2,8 +2,7 @@
 
 use super::events::{kinds, scopes};
 use crate::http::auth::Caller;
-use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
-use crate::http::page::PageCursor;
+use crate::http::list::{ListKind, ListQuery, PAGE, StoredListRequest};
 use crate::http::query;
 use crate::http::{Problem, Site, in_time};
 use api_types::servers::{EventView, EventsPage};
@@ -29,9 +28,9 @@ pub(super) struct UnavailabilityQuery {
     open: Option<bool>,
 }
 
-impl StoredOrder for UnavailabilityQuery {
-    const ORDER: &'static str = "started_at desc";
-}
+/// The list of unavailability events.
+pub(crate) const EVENTS: ListKind =
+    ListKind { rows: "events", key: &["event"], order: "started_at desc", page: PAGE };
 
 /// An event, as it is sent.
 pub(crate) fn view(of: EventRow) -> EventView {
@@ -56,19 +55,18 @@ pub(super) async fn list(
     StoredListRequest { filters: which, list }: StoredListRequest<UnavailabilityQuery>,
 ) -> Result<Response, Problem> {
     caller.reads_region()?;
-    let cursor = PageCursor::new(&("unavailability", &which));
-    let before = cursor.position(list.page_token.as_deref())?;
-    let limit = list.limit(PAGE)?;
     let (scopes, kinds) =
         (Scope::ALL.map(Scope::as_str), UnavailabilityKind::ALL.map(UnavailabilityKind::as_str));
     let scope = query::word(which.scope.as_deref(), "scope", scopes)?.and_then(Scope::parse);
     let kind = query::word(which.kind.as_deref(), "kind", kinds)?;
     let kind = kind.and_then(UnavailabilityKind::parse);
-    let (scope_id, open) = (which.scope_id, which.open);
-    let asked = EventsAsked { scope, kind, scope_id, open, before };
-    let rows = in_time(site.broker.events_page(&asked, limit + 1)).await?;
+    let (site, parameters) = (&site, &which);
+    let read = move |before, limit| async move {
+        let (scope_id, open) = (parameters.scope_id.clone(), parameters.open);
+        let asked = EventsAsked { scope, kind, scope_id, open, before };
+        in_time(site.broker.events_page(&asked, limit)).await
+    };
     let position = |of: &EventRow| (of.started_at, of.event.to_string());
-    let (rows, next_page_token) = cursor.page(rows, limit, position);
-    let page = list.stored_page("events", rows.into_iter().map(view), next_page_token)?;
+    let page = list.page(EVENTS, parameters, read, position, view).await?;
     Ok(page.response(&EventsPage { events: Vec::new(), next_page_token: None }))
 }

@@ -3,8 +3,7 @@
 use super::scope::reservation_name;
 use crate::api::views::trail_entry;
 use crate::http::auth::Caller;
-use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
-use crate::http::page::PageCursor;
+use crate::http::list::{ListKind, ListQuery, PAGE, StoredListRequest};
 use crate::http::{Problem, Site, in_time};
 use api_types::servers::TrailEntry;
 use axum::extract::{Path, State};
@@ -23,9 +22,8 @@ const VERSIONS_MAX: u32 = 1_000;
 #[serde(deny_unknown_fields)]
 pub(super) struct HistoryFilters {}
 
-impl StoredOrder for HistoryFilters {
-    const ORDER: &'static str = "seq desc";
-}
+const HISTORY: ListKind =
+    ListKind { rows: "entries", key: &["seq"], order: "seq desc", page: PAGE };
 
 /// A version of the promise to a reservation.
 #[derive(Debug, Serialize, ToSchema)]
@@ -111,17 +109,16 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     caller.reads()?;
     let name = reservation_name(name)?;
-    let cursor = PageCursor::new(&("reservation", &name));
-    let before = cursor.position(list.page_token.as_deref())?.map(Seq);
-    let limit = list.limit(PAGE)?;
     let versions = in_time(site.broker.promise_versions(&name, None, VERSIONS_MAX)).await?;
     // A removed reservation belongs to its last owner.
     if versions.first().is_none_or(|last| !caller.sees(&last.owner)) {
         return Err(ReservationError::Unknown { name }.into());
     }
-    let promises = before.is_none().then(|| versions.into_iter().map(PromiseView::from).collect());
-    let rows = in_time(site.broker.reservation_history(&name, before, limit + 1)).await?;
-    let (rows, next_page_token) = cursor.page(rows, limit, |entry| entry.seq.0);
-    let page = list.stored_page("entries", rows.into_iter().map(trail_entry), next_page_token)?;
+    let promises = list.is_first().then(|| versions.into_iter().map(PromiseView::from).collect());
+    let (broker, name) = (&site.broker, &name);
+    let read = move |before: Option<i64>, limit| async move {
+        in_time(broker.reservation_history(name, before.map(Seq), limit)).await
+    };
+    let page = list.page(HISTORY, name, read, |entry| entry.seq.0, trail_entry).await?;
     Ok(page.response(&ReservationHistory { promises, entries: Vec::new(), next_page_token: None }))
 }

@@ -5,8 +5,7 @@ use super::hidden;
 use super::scope::visible_owner;
 use crate::api::views::json;
 use crate::http::auth::{Caller, Role};
-use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
-use crate::http::page::PageCursor;
+use crate::http::list::{ListKind, ListQuery, PAGE, StoredListRequest};
 use crate::http::preconditions::{etag, if_match, stale};
 use crate::http::query;
 use crate::http::{Problem, Site, in_time, schema};
@@ -35,9 +34,9 @@ pub(super) struct RequestsQuery {
     state: Option<String>,
 }
 
-impl StoredOrder for RequestsQuery {
-    const ORDER: &'static str = "created_at desc";
-}
+/// The list of requests.
+pub(crate) const REQUESTS: ListKind =
+    ListKind { rows: "requests", key: &["request"], order: "created_at desc", page: PAGE };
 
 /// A request, as it is sent.
 pub(crate) fn view(of: broker::Request) -> Request {
@@ -99,19 +98,21 @@ pub(super) async fn list(
     StoredListRequest { filters: wanted, list }: StoredListRequest<RequestsQuery>,
 ) -> Result<Response, Problem> {
     caller.reads()?;
-    let limit = list.limit(PAGE)?;
     let state = query::state_of(wanted.state.as_deref())?;
     let owner = visible_owner(&caller, wanted.owner)?;
     let filter = RequestFilter { owner, reservation: wanted.reservation, state };
     query::storable(filter.owner.iter().chain(&filter.reservation))?;
-    let cursor = PageCursor::new(&("requests", &filter.owner, &filter.reservation, &wanted.state));
-    let before = cursor.id(list.page_token.as_deref())?;
-    let found = in_time(site.broker.requests(&filter, before, limit + 1)).await?;
-    let (mut found, next_page_token) = cursor.page(found, limit, |last| last.id.to_string());
-    for of in &mut found {
-        of.answer = hidden::answer(&site, &caller, of.answer.take()).await?;
-    }
-    let page = list.stored_page("requests", found.into_iter().map(view), next_page_token)?;
+    let (site, caller, filter) = (&site, &caller, &filter);
+    let read = move |after: Option<String>, limit| async move {
+        let before = after.and_then(|id| id.parse().ok());
+        let mut found = in_time(site.broker.requests(filter, before, limit)).await?;
+        for of in &mut found {
+            of.answer = hidden::answer(site, caller, of.answer.take()).await?;
+        }
+        Ok(found)
+    };
+    let parameters = (&filter.owner, &filter.reservation, &wanted.state);
+    let page = list.page(REQUESTS, &parameters, read, |of| of.id.to_string(), view).await?;
     Ok(page.response(&Requests { requests: Vec::new(), next_page_token: None }))
 }
 

@@ -7,8 +7,7 @@ use super::scope::{reservation_name, visible_owner};
 use super::unchanged::is_unchanged;
 use crate::http::auth::{Caller, Role};
 use crate::http::idempotency::{StoredResponse, once};
-use crate::http::list::{ListQuery, PAGE, StoredListRequest, StoredOrder};
-use crate::http::page::PageCursor;
+use crate::http::list::{ListKind, ListQuery, PAGE, StoredListRequest};
 use crate::http::preconditions::{etag, if_match, stale};
 use crate::http::query::{self, StrictQuery};
 use crate::http::{Problem, Site, body, field, in_time, schema};
@@ -48,9 +47,9 @@ pub(super) struct ReservationsQuery {
     label: Option<String>,
 }
 
-impl StoredOrder for ReservationsQuery {
-    const ORDER: &'static str = "reservation";
-}
+/// The list of reservations.
+pub(crate) const RESERVATIONS: ListKind =
+    ListKind { rows: "reservations", key: &["reservation"], order: "reservation", page: PAGE };
 
 impl From<SubmitError> for Problem {
     fn from(error: SubmitError) -> Problem {
@@ -86,7 +85,6 @@ pub(super) async fn list(
     StoredListRequest { filters: wanted, list }: StoredListRequest<ReservationsQuery>,
 ) -> Result<Response, Problem> {
     caller.reads()?;
-    let limit = list.limit(PAGE)?;
     let state = query::state_of::<RequestState>(wanted.state.as_deref())?;
     let kind = wanted.kind.as_deref().map(|word| {
         let unknown = || Problem::bad_request("malformed", format!("{word:?} is not a kind"));
@@ -97,29 +95,30 @@ pub(super) async fn list(
     let filter = SummaryFilter { owner: visible_owner(&caller, wanted.owner)?, kind, labels };
     let texts = filter.labels.iter().flat_map(|(label, value)| [label, value]);
     query::storable(filter.owner.iter().chain(texts))?;
-    let words = (&filter.owner, &wanted.kind, &wanted.state, &filter.labels);
-    let cursor = PageCursor::new(&("reservations", words));
-    let after: Option<String> = cursor.position(list.page_token.as_deref())?;
-    let mut after = after.unwrap_or_default();
-    query::storable([&after].into_iter())?;
     let held = site.known_region().await?;
-    let (mut found, mut more) = (Vec::new(), true);
-    // The state follows from the region, so a filter by state may need more than one query.
-    while more && found.len() <= limit as usize {
-        let cards = in_time(site.broker.reservation_summaries(&filter, &after, limit + 1)).await?;
-        more = cards.len() > limit as usize;
-        for card in cards {
-            after = card.reservation.to_string();
-            let status = held.as_ref().and_then(|held| held.statuses.get(&card.reservation));
-            let view = reservation_view::view(card, status);
-            if state.is_none_or(|state| view.state == state.as_str()) {
-                found.push(view);
+    let (site, filter, held) = (&site, &filter, &held);
+    let read = move |after: Option<String>, limit| async move {
+        let mut after = after.unwrap_or_default();
+        query::storable([&after].into_iter())?;
+        let (mut found, mut more) = (Vec::new(), true);
+        // The state follows from the region, so a filter by state may need more than one query.
+        while more && found.len() < limit as usize {
+            let cards = in_time(site.broker.reservation_summaries(filter, &after, limit)).await?;
+            more = cards.len() >= limit as usize;
+            for card in cards {
+                after = card.reservation.to_string();
+                let status = held.as_ref().and_then(|held| held.statuses.get(&card.reservation));
+                let view = reservation_view::view(card, status);
+                if state.is_none_or(|state| view.state == state.as_str()) {
+                    found.push(view);
+                }
             }
         }
-    }
-    let (reservations, next_page_token) =
-        cursor.page(found, limit, |last| last.reservation.clone());
-    let page = list.stored_page("reservations", reservations, next_page_token)?;
+        Ok(found)
+    };
+    let parameters = (&filter.owner, &wanted.kind, &wanted.state, &filter.labels);
+    let position = |of: &Reservation| of.reservation.clone();
+    let page = list.page(RESERVATIONS, &parameters, read, position, |of| of).await?;
     Ok(page.response(&Reservations { reservations: Vec::new(), next_page_token: None }))
 }
 

@@ -56,7 +56,7 @@ const BESIDE_REMOVE: [&str; 9] = [
 pub(super) const CONTRACT_MEMBERS: [&str; 4] =
     ["in_use_percent", "window_seconds", "zone", "quiet"];
 
-/// Name of `reservation` in snapshots and in alternatives of plans.
+/// Name of `reservation` in snapshots, and in request files of earlier versions.
 const OTHER_NAME: &str = "reservation_id";
 
 /// Schema of each member. Null means the region's rule or no rule.
