@@ -24,7 +24,7 @@ const CONTROL: SolveEnv<'static> = SolveEnv {
 };
 
 #[test]
-fn whole_problems_have_the_optimum_and_the_relaxation_is_below() {
+fn integer_solution_is_optimal_and_relaxation_is_below() {
     for_each(CASES, worlds(TINY), |world| {
         let snapshot = snapshot(&world);
         let phase1 = Phase1::new(&snapshot);
@@ -48,7 +48,7 @@ fn whole_problems_have_the_optimum_and_the_relaxation_is_below() {
 /// Regression: where no reservation can use a pool, what is held there was taken for gone, and the bound of the
 /// whole problem was too high by its price.
 #[test]
-fn servers_in_nobodys_way_cost_nothing() {
+fn servers_without_demand_cost_nothing() {
     let mut parts = empty();
     parts.reservations = vec![reservation("r0", 0.0)];
     parts.servers =
@@ -62,7 +62,7 @@ fn servers_in_nobodys_way_cost_nothing() {
 }
 
 #[test]
-fn the_price_of_an_assignment_is_that_of_brute_force() {
+fn assignment_cost_equals_brute_force() {
     for_each(CASES, worlds(TINY), |world| {
         let snapshot = snapshot(&world);
         let targets = greedy::assign(&snapshot);

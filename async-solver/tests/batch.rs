@@ -34,7 +34,7 @@ fn requests(world: &SnapshotParts, draw: usize) -> Vec<CapacityRequest> {
 }
 
 #[test]
-fn the_whole_is_clean_and_keeps_what_its_parts_say() {
+fn batch_passes_audit_and_keeps_every_answer() {
     let (number, moved) = (Cell::new(0), Cell::new(0));
     for_each(60, worlds_without_rules(TOWN), |world| {
         number.set(number.get() + 1);
@@ -84,7 +84,7 @@ fn the_whole_is_clean_and_keeps_what_its_parts_say() {
 }
 
 #[test]
-fn one_request_is_answered_as_by_itself() {
+fn batch_of_one_is_answered_like_a_single_request() {
     let number = Cell::new(0);
     for_each(40, worlds_without_rules(TOWN), |world| {
         number.set(number.get() + 1);
@@ -128,7 +128,7 @@ fn half_held() -> SnapshotParts {
 }
 
 #[test]
-fn what_ends_goes_first_and_the_rest_as_given() {
+fn removals_are_planned_before_other_requests() {
     let region = snapshot(&half_held());
     let end = removal("old");
     // Six are free: not enough for four and its buffer; with those of the old one it is.
@@ -155,7 +155,7 @@ fn reserved(answer: &async_solver::Answer) -> &str {
 }
 
 #[test]
-fn what_makes_no_sense_is_named() {
+fn invalid_request_of_a_batch_is_named() {
     let region = snapshot(&half_held());
     let twice = ask(&region, &[request("a", 1.0), request("b", 1.0), request("a", 2.0)])
         .expect_err("twice");

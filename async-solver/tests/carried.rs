@@ -164,7 +164,7 @@ fn least(parts: &SnapshotParts, region: &RegionSnapshot, phase1: &Phase1) -> Vec
 }
 
 #[test]
-fn no_target_is_given_that_cannot_be_carried_out_before_the_next_solve() {
+fn targets_can_be_reached_before_the_next_solve() {
     let (all, bound, best) = (Cell::new(0_u32), Cell::new(0_u32), Cell::new(0_u32));
     for_each(600, limited(), |parts| {
         let region = snapshot(&parts).ahead();
@@ -188,7 +188,7 @@ fn no_target_is_given_that_cannot_be_carried_out_before_the_next_solve() {
 /// Servers of `feed` are worth two to `web`, those of `ads` one; all are in use and surplus. `feed` may lose
 /// one of them.
 #[test]
-fn what_a_contract_forbids_is_taken_elsewhere() {
+fn servers_protected_by_a_contract_are_not_taken() {
     let mut parts = empty();
     for number in 0..4 {
         for (holder, msb, hardware_type) in [("feed", "m0", "A"), ("ads", "m1", "B")] {
@@ -219,7 +219,7 @@ fn what_a_contract_forbids_is_taken_elsewhere() {
 
 /// Work that cannot be recalled begins in twenty minutes: its servers count as gone, and others come.
 #[test]
-fn a_solve_that_begins_before_a_window_knows_it() {
+fn solve_respects_a_window_that_begins_later() {
     let mut parts = empty();
     for (msb, holder) in
         [("m0", Some("web")), ("m1", Some("web")), ("m2", Some("web")), ("m3", None)]
@@ -284,7 +284,7 @@ fn plan_leaves_the_surplus_that_maintenance_needs() {
 /// Nothing is recalled for a reservation that is promised nothing for the loss of an MSB: while work lasts, its
 /// servers are gone.
 #[test]
-fn without_a_buffer_work_that_can_be_recalled_is_replaced() {
+fn unbuffered_reservation_is_replaced_during_recallable_work() {
     let mut parts = empty();
     for (msb, holder) in [("m0", Some("web")), ("m1", Some("web")), ("m2", None)] {
         for number in 0..2 {

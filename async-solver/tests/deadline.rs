@@ -128,7 +128,7 @@ fn stopped(
 }
 
 #[test]
-fn no_time_gives_todays_assignment() {
+fn zero_deadline_returns_the_current_assignment() {
     for_each(20, worlds(TOWN), |world| {
         for hand_back in [false, true] {
             let config = SolverConfig { hand_back, ..config() };
@@ -139,7 +139,7 @@ fn no_time_gives_todays_assignment() {
 }
 
 #[test]
-fn an_interrupt_at_once_gives_todays_assignment() {
+fn immediate_interrupt_returns_the_current_assignment() {
     for_each(20, worlds(TOWN), |world| {
         for hand_back in [false, true] {
             let config = SolverConfig { hand_back, ..config() };
@@ -149,7 +149,7 @@ fn an_interrupt_at_once_gives_todays_assignment() {
 }
 
 #[test]
-fn any_deadline_is_kept() {
+fn every_deadline_is_met() {
     for_each(10, worlds(TOWN), |world| {
         let snapshot = snapshot(&world);
         for millis in [1, 30, 100, 300, 1_000] {
@@ -164,7 +164,7 @@ fn any_deadline_is_kept() {
 }
 
 #[test]
-fn a_silent_backend_does_not_delay_the_solve() {
+fn silent_backend_does_not_delay_the_solve() {
     for_each(10, worlds(HAMLET), |world| {
         let snapshot = snapshot(&world);
         let deadline = Duration::from_millis(2_000);
@@ -176,7 +176,7 @@ fn a_silent_backend_does_not_delay_the_solve() {
 }
 
 #[test]
-fn a_backend_that_fails_costs_no_proof() {
+fn failed_backend_keeps_the_bound() {
     let useless = LpSolution { optimal: true, row_duals: Vec::new(), ..LpSolution::default() };
     let failures = [
         Err(LpFailure::Process("killed".into())),

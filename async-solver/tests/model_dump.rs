@@ -44,13 +44,13 @@ fn village() -> SnapshotParts {
 }
 
 #[test]
-fn raw_model_as_text() {
+fn raw_model_matches_its_golden_text() {
     let dump = RawModel::build(&snapshot(&village())).dump();
     expectorate::assert_contents("tests/golden/raw_model.txt", &dump);
 }
 
 #[test]
-fn sizes_of_a_known_world() {
+fn model_sizes_of_a_known_region() {
     let sizes = solved(&snapshot(&village()), &config()).stats.sizes;
     assert_eq!(sizes.servers, 9);
     // web, batch, lent and a shared buffer for each of the two types.
@@ -88,7 +88,7 @@ fn sizes_of_a_known_world() {
 
 /// Classes grow with what tells servers apart, not with their number.
 #[test]
-fn ten_times_the_servers_are_the_same_problem() {
+fn pooled_model_size_is_independent_of_server_count() {
     let small = solved(&snapshot(&village()), &config()).stats.sizes;
     let mut parts = village();
     let once = parts.servers.clone();

@@ -90,7 +90,7 @@ fn slack(cost: f64) -> f64 {
 }
 
 #[test]
-fn less_missing_for_the_more_important_is_never_given_up() {
+fn shortfall_follows_priority() {
     let (all, short, contested_levels, cheapest) =
         (Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0));
     for_each(CASES, contested(), |world| {

@@ -171,7 +171,7 @@ fn least_of(answer: &Answer) -> f64 {
 }
 
 #[test]
-fn no_refusal_lies_and_few_are_hasty() {
+fn refusals_are_true_and_rarely_premature() {
     let (all, refused, best, proved) = (Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0));
     let shares = Cell::new(0);
     for_each(400, worlds(TINY), |world| {
@@ -222,7 +222,7 @@ fn no_refusal_lies_and_few_are_hasty() {
 }
 
 #[test]
-fn every_answer_is_audited_and_all_keep_what_they_have() {
+fn answers_pass_audit_and_shorten_no_reservation() {
     let number = Cell::new(0);
     for_each(60, worlds(TOWN), |world| {
         let snapshot = snapshot(&world);
@@ -256,7 +256,7 @@ fn every_answer_is_audited_and_all_keep_what_they_have() {
 }
 
 #[test]
-fn what_is_offered_instead_is_granted_when_asked_for() {
+fn alternative_is_granted_when_requested() {
     let (number, offered) = (Cell::new(0), Cell::new(0));
     for_each(60, worlds(TOWN), |world| {
         let snapshot = snapshot(&world);
@@ -274,7 +274,7 @@ fn what_is_offered_instead_is_granted_when_asked_for() {
 }
 
 #[test]
-fn a_new_one_a_larger_one_and_the_end_of_one() {
+fn creation_growth_and_removal_are_planned() {
     let mut parts = two_msbs(4);
     let mut request = request("web", 3.0);
     let new = ask(&snapshot(&parts), &request, &config());
@@ -299,7 +299,7 @@ fn a_new_one_a_larger_one_and_the_end_of_one() {
 }
 
 #[test]
-fn a_fraction_of_a_server_counts_as_a_server() {
+fn fractional_demand_rounds_up_to_a_server() {
     let parts = two_msbs(4);
     let answer = ask(&snapshot(&parts), &request("web", 3.001), &config());
     assert!(answer.refusal.is_none(), "four are free in each MSB");
@@ -332,14 +332,14 @@ fn crowded() -> SnapshotParts {
 }
 
 #[test]
-fn a_grant_moves_no_more_in_use_servers_than_it_takes() {
+fn grant_moves_no_more_in_use_servers_than_needed() {
     let answer = ask(&snapshot(&crowded()), &request("web", 2.0), &config());
     assert!(answer.refusal.is_none());
     assert_eq!(answer.plan.moves.iter().filter(|of| of.in_use).count(), 2, "one in each MSB");
 }
 
 #[test]
-fn without_time_a_refusal_says_so() {
+fn refusal_without_time_says_so() {
     let snapshot = snapshot(&crowded());
     let means = Means { deadline: Some(Duration::ZERO), ..MEANS };
     let question = Question { snapshot: &snapshot, config: &config(), warm: None, means };

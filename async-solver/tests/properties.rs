@@ -80,7 +80,7 @@ proptest! {
     })]
 
     #[test]
-    fn the_audit_accepts_every_solve(world in worlds(TOWN), hand_back: bool, rack_phase: bool) {
+    fn solve_passes_audit(world in worlds(TOWN), hand_back: bool, rack_phase: bool) {
         let snapshot = snapshot(&world);
         let config = SolverConfig { hand_back, rack_phase, ..config() };
         let outcome = solved(&snapshot, &config);
@@ -106,7 +106,7 @@ proptest! {
     }
 
     #[test]
-    fn no_reservation_is_shorter_than_today(world in worlds(TOWN)) {
+    fn solve_shortens_no_reservation(world in worlds(TOWN)) {
         let snapshot = snapshot(&world);
         let outcome = solved(&snapshot, &config());
         let today = total_shortfall(&snapshot, &Targets::unchanged(&snapshot));
@@ -118,7 +118,7 @@ proptest! {
     }
 
     #[test]
-    fn the_loss_of_any_msb_leaves_what_is_promised(world in worlds(TOWN)) {
+    fn promises_hold_after_any_msb_loss(world in worlds(TOWN)) {
         let snapshot = snapshot(&world);
         let outcome = solved(&snapshot, &config());
         let short = total_shortfall(&snapshot, &outcome.targets);
@@ -145,7 +145,7 @@ proptest! {
 
     /// By the rows of the world, not by what the solver makes of them.
     #[test]
-    fn nothing_is_given_where_it_is_not_allowed(world in worlds(TOWN)) {
+    fn only_allowed_servers_are_assigned(world in worlds(TOWN)) {
         let snapshot = snapshot(&world);
         let outcome = solved(&snapshot, &config());
         for (server, &target) in snapshot.servers.iter().zip(outcome.targets.holders()) {
@@ -157,7 +157,7 @@ proptest! {
     }
 
     #[test]
-    fn no_msb_holds_more_replicas_than_the_rule_or_than_today(world in worlds(TOWN)) {
+    fn replica_limit_per_msb_holds_or_improves(world in worlds(TOWN)) {
         let snapshot = snapshot(&world);
         let outcome = solved(&snapshot, &config());
         let today = Targets::unchanged(&snapshot);
@@ -192,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_rows_changes_nothing(world in worlds(TOWN)) {
+    fn row_order_does_not_change_the_result(world in worlds(TOWN)) {
         let (first, second) = (snapshot(&world), snapshot(&shuffled(&world)));
         let (one, other) = (solved(&first, &config()), solved(&second, &config()));
         prop_assert_eq!(by_name(&first, &one), by_name(&second, &other));
@@ -200,7 +200,7 @@ proptest! {
     }
 
     #[test]
-    fn threads_change_nothing(world in worlds(TOWN)) {
+    fn thread_count_does_not_change_the_result(world in worlds(TOWN)) {
         let snapshot = snapshot(&world);
         let one = solved(&snapshot, &config());
         let two = solved(&snapshot, &SolverConfig { threads: 2, ..config() });
@@ -213,7 +213,7 @@ proptest! {
     /// `f(y) + d(x, y) <= f(z) + d(x, z) <= f(z) + d(x, y) + d(y, z)` for every `z`: from `y`,
     /// nothing is worth a move. (No term pays for released surplus, so it is left out.)
     #[test]
-    fn a_solve_on_a_proved_optimum_moves_nothing(world in worlds(HAMLET)) {
+    fn solve_of_an_optimum_moves_nothing(world in worlds(HAMLET)) {
         let first = snapshot(&world);
         let config = SolverConfig { hand_back: false, ..config() };
         let outcome = solved(&first, &config);
@@ -227,7 +227,7 @@ proptest! {
 
     /// Against the same solve without it; surplus that shows only then would blur the comparison.
     #[test]
-    fn levelling_makes_nothing_worse(world in worlds(TOWN)) {
+    fn levelling_worsens_no_term(world in worlds(TOWN)) {
         let snapshot = snapshot(&world);
         let config = SolverConfig { hand_back: false, ..config() };
         let before = solved(&snapshot, &SolverConfig { level: false, ..config });
@@ -259,7 +259,7 @@ proptest! {
     }
 
     #[test]
-    fn no_assignment_has_less_buffer_than_the_least(world in worlds(TOWN)) {
+    fn buffer_is_at_least_its_lower_bound(world in worlds(TOWN)) {
         let snapshot = snapshot(&world);
         let least = least_buffer(&snapshot, 1, &|| false);
         let report = audit(&snapshot, &solved(&snapshot, &config()).targets);
@@ -272,7 +272,7 @@ proptest! {
     }
 
     #[test]
-    fn surplus_is_handed_back(world in worlds(TOWN)) {
+    fn surplus_is_released(world in worlds(TOWN)) {
         let snapshot = snapshot(&world);
         let outcome = solved(&snapshot, &config());
         // A reservation that is not short and has no shares to keep needs each of its servers.

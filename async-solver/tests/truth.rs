@@ -24,7 +24,7 @@ fn slack(cost: f64) -> f64 {
 }
 
 #[test]
-fn no_bound_lies_and_no_primal_is_below_the_optimum() {
+fn bound_and_primal_enclose_the_optimum() {
     let (reached, proved, all) = (Cell::new(0), Cell::new(0), Cell::new(0));
     let whole_reached = Cell::new(0);
     for_each(CASES, worlds(TINY), |world| {
@@ -78,7 +78,7 @@ fn no_bound_lies_and_no_primal_is_below_the_optimum() {
 }
 
 #[test]
-fn raw_model_has_the_optimum_of_every_assignment() {
+fn raw_model_equals_brute_force() {
     for_each(RAW_CASES, worlds(TINY), |world| {
         let snapshot = snapshot(&world);
         let optimum = Phase1::new(&snapshot).whole_optimum();
@@ -113,7 +113,7 @@ fn highs_slack(cost: f64) -> f64 {
 /// Found once: what `r1` holds is worth less to it than its place outside its datacenter's range
 /// costs, but letting it go would leave more missing than today. The relaxation must keep it.
 #[test]
-fn what_may_not_get_worse_is_kept_at_any_price() {
+fn what_holds_today_outweighs_any_price() {
     let mut parts = empty();
     parts.weights.affinity_theta = 0.2;
     parts.servers.push(server("s0", ("dc1", "m2", "m2-rack0"), "t1"));

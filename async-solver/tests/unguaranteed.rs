@@ -35,7 +35,7 @@ fn held(snapshot: &RegionSnapshot, outcome: &SolveOutcome) -> Vec<usize> {
 }
 
 #[test]
-fn equals_share_alike() {
+fn equal_priorities_share_equally() {
     let snapshot = one_msb(&[("r0", 8.0, 0), ("r1", 8.0, 0)], &[]);
     assert_eq!(held(&snapshot, &solved(&snapshot, &config())), [5, 5]);
     // By the part of what they ask for.
@@ -44,13 +44,13 @@ fn equals_share_alike() {
 }
 
 #[test]
-fn the_most_important_come_first() {
+fn higher_priority_comes_first() {
     let snapshot = one_msb(&[("r0", 8.0, 1), ("r1", 8.0, 0)], &[]);
     assert_eq!(held(&snapshot, &solved(&snapshot, &config())), [2, 8]);
 }
 
 #[test]
-fn no_more_is_held_than_requested() {
+fn assigned_capacity_stays_within_the_request() {
     let snapshot = one_msb(&[("r0", 4.0, 0), ("r1", 5.0, 0)], &[]);
     assert_eq!(held(&snapshot, &solved(&snapshot, &config())), [4, 5]);
 }

@@ -2,7 +2,9 @@
 
 mod world;
 
-use fleet::{RegionSnapshot, Rru, SnapshotParts, Targets};
+use fleet::{
+    RegionSnapshot, ReservationKind, Rru, Scope, SnapshotParts, Targets, UnavailabilityKind,
+};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use world::{World, any_assignment, any_world, find, hours, noon, targets};
@@ -187,5 +189,21 @@ proptest! {
             });
             prop_assert!(buffers.count() <= 1);
         }
+    }
+}
+
+#[test]
+fn serialized_words_are_those_of_the_snapshot_format() {
+    let word = |value: serde_json::Result<serde_json::Value>| value.expect("serialized");
+    for scope in Scope::ALL {
+        assert_eq!(word(serde_json::to_value(scope)), scope.as_str());
+    }
+    for kind in UnavailabilityKind::ALL {
+        assert_eq!(word(serde_json::to_value(kind)), kind.as_str());
+    }
+    for kind in
+        [ReservationKind::Guaranteed, ReservationKind::SharedBuffer, ReservationKind::Elastic]
+    {
+        assert_eq!(word(serde_json::to_value(kind)), kind.as_str());
     }
 }

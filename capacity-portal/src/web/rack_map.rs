@@ -208,7 +208,7 @@ pub(super) async fn show(
     let lost = outages.into_iter().find(|outage| *outage.msb == *name);
     let title = format!("MSB {name}");
     let body = MsbPage { summary: &summary, ix: msb, lost, as_of }.body(show);
-    Ok(Page { nav: NavItem::Overview, title: &title, charts: false, body }.show(&reader))
+    Ok(Page { nav: NavItem::Inventory, title: &title, charts: false, body }.show(&reader))
 }
 
 /// A reservation with servers in an MSB.
@@ -262,9 +262,9 @@ impl MsbPage<'_> {
         let racks = &summary.by_msb[ix.ix()];
         let follows = topics(&[Topic::Region, Topic::Failures]);
         html! {
-            p.kicker { "MSB in datacenter " (datacenter) }
+            (ui::crumbs(&[("/msbs", "MSBs")]))
             h1 { (msb.id) }
-            p.facts { (self.as_of.show()) }
+            p.facts { span { "MSB in datacenter " (datacenter) } (self.as_of.show()) }
             p.facts #uses data-live=(follows) {
                 span { (number::counted(counts.total(), "server")) }
                 span { (number::counted(racks.len(), "rack")) }

@@ -1,6 +1,6 @@
 //! Deadlines, Ctrl-C, full disks and a deleted executable: what is left then.
 
-use crate::place::Place;
+use crate::folder::Folder;
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
@@ -8,7 +8,7 @@ use testkit::program::Done;
 
 #[test]
 fn zero_deadline_keeps_todays_assignment() {
-    let place = Place::new();
+    let place = Folder::new();
     place.region("region");
     let done = place.ras("solve region --out result --deadline 0").code_in(&[0, 2]);
     assert!(done.stderr().contains("the result is today's assignment"), "{}", done.stderr());
@@ -20,7 +20,7 @@ fn zero_deadline_keeps_todays_assignment() {
 /// The shell refuses files beyond a size, as a full disk would; the signal that comes with it is
 /// ignored.
 #[cfg(unix)]
-fn with_little_room(place: &Place, line: &str) -> Done {
+fn with_little_room(place: &Folder, line: &str) -> Done {
     let script = format!("trap '' XFSZ; ulimit -f 4; exec {} {line}", env!("CARGO_BIN_EXE_ras"));
     let output = Command::new("/bin/sh")
         .args(["-c", &script])
@@ -33,7 +33,7 @@ fn with_little_room(place: &Place, line: &str) -> Done {
 #[cfg(unix)]
 #[test]
 fn full_disk_is_an_error_without_partial_files() {
-    let place = Place::new();
+    let place = Folder::new();
     place.region("region");
     let before = place.names();
     with_little_room(&place, "snapshot generate --servers 5000 --out other").fails_with(&["other"]);
@@ -53,7 +53,7 @@ fn full_disk_is_an_error_without_partial_files() {
 /// Starts a solve of several seconds and waits for its first sign of life.
 #[cfg(unix)]
 fn solve_in_the_background(
-    place: &Place,
+    place: &Folder,
 ) -> (std::process::Child, std::io::Lines<std::io::BufReader<std::process::ChildStderr>>) {
     use std::io::{BufRead, BufReader};
     use std::process::Stdio;
@@ -84,7 +84,7 @@ fn press_ctrl_c(child: &std::process::Child) {
 #[cfg(unix)]
 #[test]
 fn ctrl_c_ends_solve_with_last_incumbent() {
-    let place = Place::new();
+    let place = Folder::new();
     let (mut child, lines) = solve_in_the_background(&place);
     press_ctrl_c(&child);
     let rest: Vec<String> = lines.map_while(Result::ok).collect();
@@ -104,7 +104,7 @@ fn ctrl_c_ends_solve_with_last_incumbent() {
 #[cfg(unix)]
 #[test]
 fn second_ctrl_c_exits_at_once_and_keeps_files() {
-    let place = Place::new();
+    let place = Folder::new();
     let (mut child, lines) = solve_in_the_background(&place);
     press_ctrl_c(&child);
     press_ctrl_c(&child);
@@ -117,7 +117,7 @@ fn second_ctrl_c_exits_at_once_and_keeps_files() {
 
 #[test]
 fn result_is_written_by_the_deadline() {
-    let place = Place::new();
+    let place = Folder::new();
     place.ras("snapshot generate --servers 20000 --reservations 80 --out region").code(0);
     let report = place.ras_json("solve region --out result --gap 0 --deadline 2s");
     let seconds = report["seconds"]["total"].as_f64().expect("a number");
@@ -129,7 +129,7 @@ fn result_is_written_by_the_deadline() {
 #[test]
 #[cfg(target_os = "linux")]
 fn deleted_executable_still_starts_highs() {
-    let place = Place::new();
+    let place = Folder::new();
     place.region("region");
     let copy = place.path("copy");
     fs::copy(env!("CARGO_BIN_EXE_ras"), &copy).expect("copies");

@@ -1,7 +1,7 @@
 //! The real binary, end to end.
 
+mod folder;
 mod interrupted;
-mod place;
 mod requests;
 mod samples;
 mod solving;

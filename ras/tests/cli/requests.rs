@@ -1,11 +1,11 @@
 //! Requests, plans and rehearsals on a snapshot.
 
-use crate::place::Place;
+use crate::folder::Folder;
 use serde_json::Value;
 
 #[test]
 fn request_chain_moves_only_necessary_servers() {
-    let place = Place::new();
+    let place = Folder::new();
     let servers: String = (0..12).map(|n| format!("s{n:02},venus,,,V\n")).collect();
     place.write("servers.csv", &format!("server_id,datacenter,msb,rack,hardware_type\n{servers}"));
     place.write(
@@ -37,7 +37,7 @@ fn request_chain_moves_only_necessary_servers() {
 
 #[test]
 fn plan_grants_or_refuses_with_alternatives() {
-    let place = Place::new();
+    let place = Folder::new();
     place.region("region");
     let report = place.ras_json("solve region --out result --gap 1%");
     place.ras("snapshot next region result --out settled").code(0);
@@ -76,7 +76,7 @@ fn plan_grants_or_refuses_with_alternatives() {
 
 #[test]
 fn drill_uses_its_settings() {
-    let place = Place::new();
+    let place = Folder::new();
     // Forty servers in two MSBs, of which no rack is known; one MSB fails within a minute and is not repaired.
     let servers: String = (0..40).map(|n| format!("s{n:02},dc,m{},,T\n", n / 20)).collect();
     place.write("servers.csv", &format!("server_id,datacenter,msb,rack,hardware_type\n{servers}"));

@@ -1,13 +1,13 @@
 //! Solves of a snapshot, and their results.
 
-use crate::place::Place;
+use crate::folder::Folder;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
 #[test]
 fn region_is_solved_audited_explained_and_applied() {
-    let place = Place::new();
+    let place = Folder::new();
     place.region("day0");
     let report = place.ras_json("solve day0 --out result0");
     assert_eq!(report["ending"], "returned");
@@ -41,7 +41,7 @@ fn region_is_solved_audited_explained_and_applied() {
 
 #[test]
 fn solve_report_matches_the_format() {
-    let place = Place::new();
+    let place = Folder::new();
     place.region("region");
     let printed = place.ras_json("solve region --out result --gap 1%");
     let text = fs::read_to_string(place.path("result/report.json")).expect("the report");
@@ -105,7 +105,7 @@ fn solve_report_matches_the_format() {
 
 #[test]
 fn overrides_are_recorded_and_audited() {
-    let place = Place::new();
+    let place = Folder::new();
     place.region("region");
     place.write("ras.toml", "scale_requests = 0.9\n[weights]\nbuffer_tau = 4.0\n");
     let line = "solve region --out result --config ras.toml --spread-beta 0 --scale-requests 0.5";
@@ -124,7 +124,7 @@ fn overrides_are_recorded_and_audited() {
 
 #[test]
 fn shortfall_exits_2_with_a_reason() {
-    let place = Place::new();
+    let place = Folder::new();
     place.region("region");
     let done =
         place.ras("solve region --out result --gap 1% --deadline 5s --scale-requests 3").code(2);
@@ -142,7 +142,7 @@ fn shortfall_exits_2_with_a_reason() {
 
 #[test]
 fn false_result_exits_2() {
-    let place = Place::new();
+    let place = Folder::new();
     place.region("region");
     place.ras("solve region --out result --gap 1% -q").code_in(&[0, 2]);
     let path = place.path("result/report.json");
@@ -158,7 +158,7 @@ fn false_result_exits_2() {
 /// project, else the small region that comes with it.
 #[test]
 fn demo_solves_a_region() {
-    let place = Place::new();
+    let place = Folder::new();
     let done = place.ras("demo --out out --deadline 30s").code_in(&[0, 2]);
     assert!(done.stdout().contains("out/report.html"), "{}", done.stdout());
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/google2019_cell_a");
@@ -170,7 +170,7 @@ fn demo_solves_a_region() {
 
 #[test]
 fn progress_is_told_to_a_parent_process_as_lines_of_json() {
-    let place = Place::new();
+    let place = Folder::new();
     place.region("region");
     let done = place.ras("solve region --out result --gap 1% --progress -q").code_in(&[0, 2]);
     let told = done.stdout();
@@ -183,7 +183,7 @@ fn progress_is_told_to_a_parent_process_as_lines_of_json() {
 
 #[test]
 fn churned_region_is_the_same_each_time() {
-    let place = Place::new();
+    let place = Folder::new();
     let line = "snapshot generate --servers 1000 --reservations 6 --seed 3";
     for out in ["one", "two"] {
         place.ras(&format!("{line} --state churned --hours 2 --quiet --out {out}")).code(0);

@@ -1,11 +1,11 @@
 //! What is printed: errors, help, completions.
 
-use crate::place::Place;
+use crate::folder::Folder;
 use std::fs;
 
 #[test]
 fn invalid_input_exits_1_and_writes_nothing() {
-    let place = Place::new();
+    let place = Folder::new();
     place.region("region");
     place.ras("solve region --out result --gap 1% -q").code_in(&[0, 2]);
     place.write("file", "");
@@ -42,7 +42,7 @@ fn invalid_input_exits_1_and_writes_nothing() {
 
 #[test]
 fn control_characters_reach_no_terminal() {
-    let place = Place::new();
+    let place = Folder::new();
     let done = place.ras("solve \u{1b}[31mred --out x").code(1);
     assert!(done.stderr().contains("\\u001b[31mred"), "{}", done.stderr());
     assert!(!done.stderr().contains('\u{1b}'), "{}", done.stderr());
@@ -54,7 +54,7 @@ fn control_characters_reach_no_terminal() {
 
 #[test]
 fn misspelled_name_suggests_the_right_one() {
-    let place = Place::new();
+    let place = Folder::new();
     place.region("region");
     let report = place.ras_json("solve region --out result --gap 1%");
     let id = report["reservations"][0]["reservation_id"].as_str().expect("a name").to_owned();
@@ -68,7 +68,7 @@ fn misspelled_name_suggests_the_right_one() {
 
 #[test]
 fn completions_and_manual_are_printed() {
-    let place = Place::new();
+    let place = Folder::new();
     for shell in ["bash", "zsh", "fish"] {
         let script = place.ras(&format!("completions {shell}")).code(0).stdout();
         assert!(script.contains("generate"), "{shell}");
@@ -80,7 +80,7 @@ fn completions_and_manual_are_printed() {
 
 #[test]
 fn each_command_has_a_page_of_manual() {
-    let place = Place::new();
+    let place = Folder::new();
     place.ras("man --out manual").code(0);
     let pages = fs::read_dir(place.path("manual")).expect("a folder").count();
     assert!(pages > 60, "{pages}");
@@ -93,7 +93,7 @@ fn each_command_has_a_page_of_manual() {
 
 #[test]
 fn settings_file_is_checked_and_shown() {
-    let place = Place::new();
+    let place = Folder::new();
     place.write("token", "0123456789abcdef");
     place.write(
         "ras.toml",
@@ -134,7 +134,7 @@ fn settings_file_is_checked_and_shown() {
 
 #[test]
 fn old_subcommand_names_its_successor() {
-    let place = Place::new();
+    let place = Folder::new();
     for (old, arguments, new) in [
         ("import", "csv --servers s.csv", "ras snapshot import"),
         ("audit", "region result", "ras result audit"),
@@ -150,7 +150,7 @@ fn old_subcommand_names_its_successor() {
 /// `EXPECTORATE=overwrite` accepts changes.
 #[test]
 fn help_texts_match_goldens() {
-    let place = Place::new();
+    let place = Folder::new();
     for (file, line) in [
         ("ras", "--help"),
         ("solve", "solve --help"),

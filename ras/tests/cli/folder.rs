@@ -7,11 +7,11 @@ use std::process::Command;
 use testkit::program::Done;
 
 /// The folder.
-pub struct Place(pub tempfile::TempDir);
+pub struct Folder(pub tempfile::TempDir);
 
-impl Place {
-    pub fn new() -> Place {
-        Place(tempfile::tempdir().expect("a temporary folder"))
+impl Folder {
+    pub fn new() -> Folder {
+        Folder(tempfile::tempdir().expect("a temporary folder"))
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
