@@ -1,7 +1,8 @@
 //! What the entries of the audit trail say: an action with its detail.
 //!
 //! A stored detail outlives the program that wrote it: followers and clients read its members by name. Members
-//! are added, and left out where there is nothing to say; none is renamed. The lines of `event/details.txt` hold each.
+//! are added, and left out where there is nothing to say; none is renamed without a line in the changelog. The lines
+//! of `event/details.txt` hold each.
 
 use crate::access::role::Role;
 use crate::incidents::emergency_refusal::EmergencyRefusal;

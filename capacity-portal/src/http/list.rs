@@ -29,8 +29,9 @@ pub(crate) const WHOLE: u32 = 1_000;
 /// Most rows of a page.
 pub(crate) const PAGE_MAX: u32 = 1_000;
 
-/// Most rows of a list in Postgres that a query may sort or filter by any member.
-const SORTED_MAX: usize = 10_000;
+/// Most rows of a table that grows without end that are sorted and filtered in memory: by the API if no more match,
+/// by pages the newest ones.
+pub(crate) const SORTED_MAX: u32 = 10_000;
 
 /// The query of every list.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -385,7 +386,7 @@ impl StoredList {
             if ends {
                 break;
             }
-            if rows.len() >= SORTED_MAX {
+            if rows.len() >= SORTED_MAX as usize {
                 let what = if self.rest.is_empty() { "order_by" } else { "filter" };
                 let detail = format!(
                     "{what}: more than {SORTED_MAX} rows match the parameters; narrow them, or take \
@@ -535,10 +536,11 @@ mod tests {
             let page = list.page(KIND, &"all", read, |number| *number, rack).await?;
             Ok::<_, Problem>(page.rows.iter().map(|row| row["servers"].clone()).collect::<Vec<_>>())
         };
-        let (last, more) = (SORTED_MAX - 1, SORTED_MAX + 1);
-        let found = answer(SORTED_MAX, Some("servers desc"), None).await.expect("all are read");
+        let all = SORTED_MAX as usize;
+        let (last, more) = (all - 1, all + 1);
+        let found = answer(all, Some("servers desc"), None).await.expect("all are read");
         assert_eq!(found, [last, last - 1]);
-        let found = answer(SORTED_MAX, None, Some("servers>=9000")).await.expect("all are read");
+        let found = answer(all, None, Some("servers>=9000")).await.expect("all are read");
         assert_eq!(found, [9_000, 9_001]);
         for (order_by, filter) in [(Some("servers desc"), None), (None, Some("servers>0"))] {
             let refused = answer(more, order_by, filter).await.expect_err("too many to sort");

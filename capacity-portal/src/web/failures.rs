@@ -2,11 +2,11 @@
 
 use super::layout::{NavItem, Page, Reader, RegionReader};
 use super::link;
-use super::list::{Answer, Cells, Choice, Column, List, NEWEST, Params, Shown, switch};
+use super::list::{Answer, Cells, Choice, Column, List, Params, Shown, switch};
 use super::live::{AsOf, topics};
 use super::ui::{self, Mood};
 use crate::api::ops::{between, unavailability};
-use crate::http::list::{ListKind, PAGE, Written};
+use crate::http::list::{ListKind, PAGE, SORTED_MAX, Written};
 use crate::http::list_filter::Cell;
 use crate::http::query;
 use crate::http::{Problem, Site, in_time};
@@ -214,7 +214,7 @@ pub(super) async fn show(
     let summary = site.region_summaries.current(&site.region).await?;
     let as_of = as_of.with(&site, summary.as_deref()).await?;
     let now = as_of.now();
-    let outages = in_time(broker.outages(false, NEWEST)).await?;
+    let outages = in_time(broker.outages(false, SORTED_MAX)).await?;
     let list = List {
         kind: KIND,
         noun: "outage",
@@ -303,7 +303,7 @@ fn listed(
 }
 
 fn of_the_newest(read: usize, rows: &str) -> Option<Markup> {
-    let cut = read == NEWEST as usize;
+    let cut = read == SORTED_MAX as usize;
     cut.then(
         || html! { "Listed are the newest " (number::count(read)) " " (rows) "; the API has all." },
     )
@@ -326,7 +326,7 @@ pub(super) async fn events(
         open,
         ..EventsAsked::default()
     };
-    let found = in_time(site.broker.events_page(&asked, NEWEST)).await?;
+    let found = in_time(site.broker.events_page(&asked, SORTED_MAX)).await?;
     let note = of_the_newest(found.len(), "events");
     let list = List {
         kind: unavailability::EVENTS,
@@ -360,7 +360,7 @@ pub(super) async fn replacements(
         query::state_of(Some(params.get("state")).filter(|of| !of.is_empty()))?
             .into_iter()
             .collect();
-    let found = in_time(site.broker.replacements(&states, NEWEST)).await?;
+    let found = in_time(site.broker.replacements(&states, SORTED_MAX)).await?;
     let note = of_the_newest(found.len(), "replacements");
     let list = List {
         kind: between::REPLACEMENTS,

@@ -19,9 +19,6 @@ use std::fmt::Write as _;
 /// Rows on a page.
 const ROWS: usize = 100;
 
-/// Rows of a table that grows without end which a page filters and sorts: the newest ones.
-pub(super) const NEWEST: u32 = 10_000;
-
 /// Parameters of every list.
 const COMMON: [&str; 5] = ["q", "order_by", "columns", "page", "format"];
 

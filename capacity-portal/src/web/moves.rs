@@ -2,11 +2,11 @@
 
 use super::layout::{NavItem, Page, Reader, RegionReader};
 use super::link;
-use super::list::{Answer, Cells, Choice, Column, List, NEWEST, Params, Shown};
+use super::list::{Answer, Cells, Choice, Column, List, Params, Shown};
 use super::live::{AsOf, topics};
 use super::ui::Mood;
 use crate::http::auth::Role;
-use crate::http::list::Written;
+use crate::http::list::{SORTED_MAX, Written};
 use crate::http::query;
 use crate::http::{Problem, Site, in_time};
 use axum::extract::{Form, State};
@@ -118,9 +118,9 @@ pub(super) async fn show(
         before: given("before").map(|id| query::id::<MoveId>(id, unknown)).transpose()?,
     };
     let as_of = AsOf::begin(&site).await?;
-    let found = in_time(site.broker.moves_page(&asked, NEWEST)).await?;
+    let found = in_time(site.broker.moves_page(&asked, SORTED_MAX)).await?;
     let read = found.len();
-    let older = found.last().filter(|_| read == NEWEST as usize).map(|of| of.id.to_string());
+    let older = found.last().filter(|_| read == SORTED_MAX as usize).map(|of| of.id.to_string());
     let list = List {
         kind: crate::api::ops::moves::MOVES,
         noun: "move",

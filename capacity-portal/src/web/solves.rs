@@ -3,12 +3,12 @@
 use super::approval::{self, RejectForm};
 use super::chart::{Across, Chart, Scale, Series, Unit};
 use super::layout::{NavItem, Page, RegionReader};
-use super::list::{Answer, Cells, Choice, Column, List, NEWEST, Params, Shown};
+use super::list::{Answer, Cells, Choice, Column, List, Params, Shown};
 use super::live::{AsOf, topics};
 use super::ui::{self, Mood};
 use crate::api::ops::solves::reject_for;
 use crate::http::auth::Role;
-use crate::http::list::Written;
+use crate::http::list::{SORTED_MAX, Written};
 use crate::http::query;
 use crate::http::{Problem, Site, in_time};
 use axum::extract::{Form, Path, State};
@@ -90,7 +90,7 @@ pub(super) async fn show(
         cause: Cause::ALL.into_iter().find(|of| cause == Some(of.as_str())),
         before: None,
     };
-    let solves = in_time(broker.solves_page(&asked, NEWEST)).await?;
+    let solves = in_time(broker.solves_page(&asked, SORTED_MAX)).await?;
     let list = List {
         kind: crate::api::ops::solves::SOLVES,
         noun: "solve",
@@ -126,7 +126,7 @@ pub(super) async fn show(
         section #latest data-live=(topics(&[Topic::Solves])) {
             h2 { "Latest" }
             (part)
-            @if solves.len() == NEWEST as usize { p.note { "Listed are the newest " (number::count(solves.len())) " solves; the API has all." } }
+            @if solves.len() == SORTED_MAX as usize { p.note { "Listed are the newest " (number::count(solves.len())) " solves; the API has all." } }
         }
         (gaps(&figures))
         p.note { "Moves, servers and promises over time: " a href="/history" { "History" } }

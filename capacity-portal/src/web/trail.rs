@@ -1,10 +1,10 @@
 //! The audit trail, newest entries first.
 
 use super::layout::{NavItem, Page, RegionReader};
-use super::list::{Answer, Cells, Choice, Column, List, NEWEST, Params, Shown};
+use super::list::{Answer, Cells, Choice, Column, List, Params, Shown};
 use super::{link, ui};
 use crate::api::views::{json, trail_entry};
-use crate::http::list::Written;
+use crate::http::list::{SORTED_MAX, Written};
 use crate::http::list_filter::Cell;
 use crate::http::query;
 use crate::http::{Problem, Site, in_time};
@@ -66,9 +66,9 @@ pub(super) async fn show(
         action: Action::ALL.into_iter().find(|known| action == Some(known.as_str())),
         before: Some(Seq(upto.clamp(0, last) + 1)),
     };
-    let entries = in_time(broker.trail_newest(&asked, NEWEST)).await?;
+    let entries = in_time(broker.trail_newest(&asked, SORTED_MAX)).await?;
     let read = entries.len();
-    let older = entries.last().filter(|_| read == NEWEST as usize).map(|of| of.seq.0 - 1);
+    let older = entries.last().filter(|_| read == SORTED_MAX as usize).map(|of| of.seq.0 - 1);
     let list = List {
         kind: crate::api::ops::trail::TRAIL,
         noun: "entry",

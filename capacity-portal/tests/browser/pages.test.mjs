@@ -232,20 +232,28 @@ for (const [turn, Hands] of [Mouse, Keys].entries()) {
     });
 
     test("saves a small table as CSV and JSON, with exact instants", async () => {
-      const save = async (path, label) => {
-        await page.goto(`${region.base}${path}`);
-        const button = page.getByRole("button", { name: new RegExp(`^Save as ${label}: `) }).first();
+      const call = api(region);
+      // Further changes, so that there is something to save.
+      for (const percent of [2, 3]) {
+        await call("PUT", `/ops/v1/contracts/${name}`, { in_use_percent: percent, window_seconds: 86_400 });
+        await call("DELETE", `/ops/v1/contracts/${name}`);
+      }
+      await page.goto(`${region.base}/reservations/${name}`);
+      const save = async (label) => {
+        const button = page.getByRole("button", { name: `Save as ${label}: Changes of the reservation, newest first` });
         const [download] = await Promise.all([page.waitForEvent("download"), button.click()]);
         return readFileSync(await download.path(), "utf8");
       };
-      const path = "/msbs/m01";
-      const rows = JSON.parse(await save(path, "JSON"));
-      const lines = (await save(path, "CSV")).trim().split("\r\n");
-      assert.equal(lines.length, rows.length + 1, lines.join("\n"));
-      const names = Object.keys(rows[0]);
-      const titles = lines[0].match(/"[^"]*"|[^,]+/g).map((title) => title.replaceAll('"', ""));
-      assert.deepEqual(titles.map((title) => title.toLowerCase().replace(/[^a-z0-9]+/g, "_")), names);
-      assert.ok(rows.some((row) => Object.values(row).some((value) => typeof value === "number")), lines[1]);
+      const { entries } = await call("GET", `/v1/reservations/${name}/history`);
+      const instant = (text) => new Date(text).toISOString();
+      const expected = entries.map((of) => [of.seq, instant(of.at), of.actor]);
+      assert.ok(expected.length >= 4, "it was changed several times");
+      const rows = JSON.parse(await save("JSON"));
+      assert.deepEqual(rows.map((row) => [row.number, instant(row.time), row.actor]), expected);
+      const [head, ...lines] = (await save("CSV")).trim().split("\r\n");
+      assert.equal(head, "Number,Time,Actor,Action,Subject,Details");
+      const columns = lines.map((line) => line.split(",", 3));
+      assert.deepEqual(columns.map(([number, time, actor]) => [Number(number), instant(time), actor]), expected);
     });
 
     test("chooses a theme that stays", async () => {

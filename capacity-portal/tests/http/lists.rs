@@ -103,6 +103,23 @@ async fn every_list_pages_and_documents_it() {
         }
         let (status, page) = send("limit=1").await;
         assert_eq!(status, 200, "{path}: {page}");
+        // Any member that has an order sorts, in both directions.
+        let rows = |page: &Value| -> Vec<Value> {
+            let list = page.as_object().expect("a page").values().find_map(Value::as_array);
+            list.expect("rows").clone()
+        };
+        let (_, all) = send("").await;
+        let first = rows(&all).into_iter().next();
+        let sorts = |value: &Value| value.is_string() || value.is_number();
+        let member = first.iter().filter_map(Value::as_object).flatten();
+        let member = member.filter(|(_, value)| sorts(value)).map(|(name, _)| name.clone()).next();
+        if let Some(member) = member {
+            for order in ["", "%20desc"] {
+                let (status, sorted) = send(&format!("order_by={member}{order}")).await;
+                assert_eq!(status, 200, "{path} by {member}: {sorted}");
+                assert_eq!(rows(&sorted).len(), rows(&all).len(), "{path} by {member}");
+            }
+        }
         for wrong in ["limit=0", "limit=1001", "order_by=nothing", "filter=nothing=1", "fields=x"] {
             let (status, problem) = send(wrong).await;
             assert_eq!(status, 400, "{path}?{wrong}: {problem}");
