@@ -5,8 +5,9 @@
 //! are left over go to reservations that stay short, up to C without a buffer. More important levels of priority
 //! choose first. Within a level the reservation with the smallest part of its C goes first, so that equals share alike.
 //!
-//! Guarantees do not change: each shortfall stays as it is. Servers in use leave only elastic reservations. Runs last, and what it adds is in the objective of the targets but neither in
-//! the gap nor in phase 1: no price says what unguaranteed capacity is worth.
+//! Guarantees do not change: each shortfall stays as it is. Servers in use leave only elastic reservations. Runs last,
+//! and what it adds is in the objective of the targets but neither in the gap nor in phase 1: no price says what
+//! unguaranteed capacity is worth.
 
 use crate::model::{Keeper, Model, MsbSlice, Term, rru};
 use crate::rack_placement::{RackLoads, RackPhase};

@@ -129,7 +129,7 @@ fn gap(solve: &SolveReport) -> Markup {
     };
     let note = html! {
         @if let (Some(_), Some(search)) = (solve.whole_gap, solve.gap) {
-            "of the whole objective; of phase 1 " (number::percent(search)) br;
+            "of the whole objective; phase 1: " (number::percent(search)) br;
         }
         @if let Some(moves) = solve.whole_gap_in_use_moves.or(solve.gap_in_use_moves) {
             "worth " (number::decimal(moves)) " in-use moves"
