@@ -116,13 +116,17 @@
   // The chosen order of each table, by its titles: it outlasts the replacement of a part of the page.
   const orders = new Map();
   const tables = (root) => {
-    for (const table of root.querySelectorAll(".scroll > table:not(.cards)")) {
+    for (const table of root.querySelectorAll(".scroll > table:not(.cards), .scroll > table[data-complete]")) {
+      if (table.dataset.complete === "enhanced") continue;
       const heads = [...(table.tHead?.rows[0]?.cells || [])];
       const body = table.tBodies[0];
       if (table.tHead?.rows.length !== 1 || !body || table.closest(".heat, .calendar")) continue;
-      const rows = [...body.rows];
+      const rows = [...body.rows].filter((row) => !row.classList.contains("more"));
+      // The row of forms below a row goes where it goes.
+      const forms = new Map(rows.map((row) => [row, row.nextElementSibling?.classList.contains("more") ? row.nextElementSibling : null]));
       if (rows.some((row) => row.cells.length !== heads.length || [...row.cells].some((cell) => cell.colSpan > 1))) continue;
       table.classList.add("cards");
+      table.dataset.complete = "enhanced";
       table.setAttribute("role", "table");
       for (const part of [table.tHead, body]) part.setAttribute("role", "rowgroup");
       for (const row of [...table.tHead.rows, ...rows]) row.setAttribute("role", "row");
@@ -141,7 +145,7 @@
         const sign = descending ? -1 : 1;
         const keyed = rows.map((row) => [value(row.cells[at]), row]);
         keyed.sort((one, other) => sign * compare(one[0], other[0]));
-        body.append(...keyed.map(([, row]) => row));
+        body.append(...keyed.flatMap(([, row]) => [row, forms.get(row)]).filter(Boolean));
         orders.set(titles, [at, descending]);
       };
       heads.forEach((head, at) => {
@@ -165,7 +169,10 @@
         save.textContent = label;
         save.setAttribute("aria-label", `Save as ${label}: ${name}`);
         save.addEventListener("click", () => {
-          const text = format.text(heads, [...body.rows].map((row) => [...row.cells]));
+          // A column without a title holds buttons.
+          const titled = (cells) => [...cells].filter((_, at) => heads[at].textContent.trim() !== "");
+          const shown = [...body.rows].filter((row) => forms.has(row));
+          const text = format.text(titled(heads), shown.map((row) => titled(row.cells)));
           const link = document.createElement("a");
           link.href = URL.createObjectURL(new Blob([text], { type: format.type }));
           link.download = `${name.toLowerCase().replace(/[^a-z0-9]+/g, "-").slice(0, 40) || "table"}.${label.toLowerCase()}`;

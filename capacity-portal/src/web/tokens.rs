@@ -159,7 +159,7 @@ fn create_form(reader: &Reader, form: &CreateForm) -> Markup {
 
 fn table(listed: &[TokenOf], reader: &Reader, now: DateTime<Utc>) -> Markup {
     html! {
-        div.scroll { table.cards role="table" {
+        div.scroll { table.cards data-complete role="table" {
             caption.quiet { "Tokens, newest first" }
             thead role="rowgroup" { tr role="row" {
                 @for title in ["Name", "Role", "Owner", "State", "Created", "Expires", "Last used", ""] {

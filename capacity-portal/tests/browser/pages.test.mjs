@@ -256,6 +256,25 @@ for (const [turn, Hands] of [Mouse, Keys].entries()) {
       assert.deepEqual(columns.map(([number, time, actor]) => [Number(number), instant(time), actor]), expected);
     });
 
+    test("sorts and saves a table that holds forms", async () => {
+      await page.goto(`${region.base}/settings`);
+      const table = page.locator("table", { hasText: "Hardware types and their shared buffers" });
+      await hands.press("button", "Servers", table.locator("thead"));
+      const rows = table.locator("tbody tr:not(.more)");
+      const cells = await rows.evaluateAll((rows) => rows.map((row) => [...row.cells].slice(0, 2).map((cell) => cell.textContent)));
+      const counts = cells.map(([, servers]) => Number(servers.replaceAll(/\D/g, "")));
+      assert.ok(new Set(counts).size > 1, "types differ in their numbers of servers");
+      assert.deepEqual(counts, [...counts].sort((one, other) => one - other));
+      // Each form is still below its type.
+      const forms = await rows.evaluateAll((rows) => rows.map((row) => row.nextElementSibling.querySelector("summary").getAttribute("aria-label")));
+      assert.deepEqual(forms, cells.map(([type]) => `Change ${type}`));
+      const button = page.getByRole("button", { name: "Save as CSV: Hardware types and their shared buffers" });
+      const [download] = await Promise.all([page.waitForEvent("download"), button.click()]);
+      const [head, ...lines] = readFileSync(await download.path(), "utf8").trim().split("\r\n");
+      assert.equal(head, "Type,Servers,Buffer size,In buffer,Size set by");
+      assert.deepEqual(lines.map((line) => line.split(",")[0]), cells.map(([type]) => type));
+    });
+
     test("chooses a theme that stays", async () => {
       await hands.open("browser");
       await hands.press("button", "Dark");

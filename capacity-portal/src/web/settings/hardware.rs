@@ -37,7 +37,7 @@ pub(super) fn section(
             h2 { (SECTION.1) }
             p.lead { "A shared buffer replaces servers that fail. Its size is a fixed number of servers, or the fraction of the hardware type that is set above." }
             @if types.is_empty() { (ui::missing("There are no hardware types.")) } @else {
-                div.scroll { table.cards role="table" {
+                div.scroll { table.cards data-complete role="table" {
                     caption.quiet { "Hardware types and their shared buffers" }
                     thead role="rowgroup" { tr role="row" { th scope="col" role="columnheader" { "Type" }
                         th.n scope="col" role="columnheader" { "Servers" } th.n scope="col" role="columnheader" { "Buffer size" }
