@@ -1,0 +1,129 @@
+//! Lower bounds: what no assignment can be below.
+
+use crate::cluster::LevelIx;
+use crate::cluster::{Amount, Cluster, NodeIx, NodeState, ReplicaIx, Rule};
+use crate::objective::{Failovers, Objective, Reassignment, evaluate};
+
+/// A value that no valid assignment is below.
+pub fn bound(cluster: &Cluster) -> f64 {
+    match &cluster.objective {
+        Objective::Failovers(of) => failovers(cluster, of),
+        Objective::Reassignment(of) => reassignment(cluster, of),
+    }
+}
+
+/// The replicas that must leave each node, by weight; and the fragmentation of today, of which a move
+/// of weight w saves at most w times the fragmentation weight over the number of domains, by level.
+fn failovers(cluster: &Cluster, of: &Failovers) -> f64 {
+    let mut on: Vec<Vec<usize>> = vec![Vec::new(); cluster.nodes.len()];
+    for (position, replica) in cluster.replicas.iter().enumerate() {
+        if let Some(node) = replica.node {
+            on[node.ix()].push(position);
+        }
+    }
+    let moves: f64 = (0..on.len()).map(|node| must_leave(cluster, node, &on[node])).sum();
+    let mut today = cluster.today();
+    for node in &mut today {
+        // Replicas of lost nodes weigh nothing until they are placed, and then only add.
+        *node = node.filter(|node| cluster.nodes[node.ix()].state != NodeState::Down);
+    }
+    let placed =
+        |position: usize| today[position].is_some() || cluster.replicas[position].node.is_none();
+    let lost: f64 = (0..today.len())
+        .filter(|position| !placed(*position))
+        .map(|position| cluster.replicas[position].move_cost)
+        .sum();
+    let value = evaluate(cluster, &today);
+    let fragmentation = value.terms.get("fragmentation").copied().unwrap_or(0.0);
+    let saved: f64 = (of.levels.iter())
+        .map(|level| of.fragmentation / cluster.levels[level.ix()].domains.len().max(1) as f64)
+        .sum();
+    // Moves of lost replicas leave no node that counts.
+    lost + (fragmentation + (moves - lost) * (1.0 - saved).max(0.0)).max(moves - lost)
+}
+
+/// The least weight that must leave a node.
+fn must_leave(cluster: &Cluster, node: usize, on: &[usize]) -> f64 {
+    let at = NodeIx::new(node);
+    let weight = |replica: &usize| cluster.replicas[*replica].move_cost;
+    let (forced, stay): (Vec<usize>, Vec<usize>) =
+        on.iter().partition(|replica| !cluster.may_run(ReplicaIx::new(**replica), at));
+    let forced: f64 = forced.iter().map(weight).sum();
+    let mut most: f64 = 0.0;
+    for (metric, capacity) in cluster.nodes[node].capacity.iter().enumerate() {
+        let Some(capacity) = capacity else { continue };
+        // A transient demand stays on its node while its replica moves away: nothing is freed.
+        let demand = |replica: &usize| cluster.replicas[*replica].demand[metric];
+        let excess = stay.iter().map(demand).sum::<Amount>() - capacity;
+        most = most.max(cover(stay.iter().map(|r| (demand(r), weight(r))).collect(), excess));
+    }
+    for rule in &cluster.rules {
+        if let Rule::PerDomain { group, level: LevelIx::NODE, most: limit } = rule {
+            let members = cluster.groups[group.ix()].members.iter();
+            let mut here: Vec<f64> =
+                members.map(|r| r.ix()).filter(|r| stay.contains(r)).map(|r| weight(&r)).collect();
+            here.sort_by(f64::total_cmp);
+            let too_many = here.len().saturating_sub(*limit as usize);
+            most = most.max(here[..too_many].iter().sum());
+        }
+    }
+    forced + most
+}
+
+/// The least weight of items whose amounts cover an excess: the relaxation to fractions, or the
+/// lightest items of the least number that can cover it, if that is more.
+fn cover(mut items: Vec<(Amount, f64)>, excess: Amount) -> f64 {
+    if excess <= 0 {
+        return 0.0;
+    }
+    items.retain(|(amount, _)| *amount > 0);
+    let mut amounts: Vec<Amount> = items.iter().map(|(amount, _)| *amount).collect();
+    amounts.sort_unstable_by(|one, other| other.cmp(one));
+    let (mut left, mut count) = (excess, 0);
+    for amount in amounts {
+        if left <= 0 {
+            break;
+        }
+        left -= amount;
+        count += 1;
+    }
+    let mut weights: Vec<f64> = items.iter().map(|(_, weight)| *weight).collect();
+    weights.sort_by(f64::total_cmp);
+    let by_count: f64 = weights[..count].iter().sum();
+    items.sort_by(|(a, w), (b, v)| (w * *b as f64).total_cmp(&(v * *a as f64)));
+    let (mut left, mut fractional) = (excess as f64, 0.0);
+    for (amount, weight) in items {
+        let share = (left / amount as f64).clamp(0.0, 1.0);
+        fractional += share * weight;
+        left -= amount as f64;
+        if left <= 0.0 {
+            break;
+        }
+    }
+    by_count.max(fractional)
+}
+
+/// Load and balance of all nodes merged into one: the sums of what is positive are at least what is
+/// positive of the sums.
+fn reassignment(cluster: &Cluster, of: &Reassignment) -> f64 {
+    let total = |metric: usize| -> Amount {
+        cluster.replicas.iter().map(|replica| replica.demand[metric]).sum()
+    };
+    let mut bound = 0.0;
+    for (metric, weight) in of.load.iter().enumerate() {
+        let safety: Amount = of.safety.iter().map(|safety| safety[metric]).sum();
+        bound += weight * (total(metric) - safety).max(0) as f64;
+    }
+    for pair in &of.balance {
+        // Nodes without a limit have no cost of balance, and could take everything.
+        let limits = cluster.nodes.iter();
+        let limits: Option<(Amount, Amount)> = limits
+            .map(|node| node.capacity[pair.first.ix()].zip(node.capacity[pair.second.ix()]))
+            .try_fold((0, 0), |(f, s), limit| limit.map(|(first, second)| (f + first, s + second)));
+        if let Some((first, second)) = limits {
+            let need = pair.target * (first - total(pair.first.ix()));
+            bound += pair.weight * (need - (second - total(pair.second.ix()))).max(0) as f64;
+        }
+    }
+    bound
+}

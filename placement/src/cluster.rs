@@ -1,0 +1,231 @@
+//! A cluster: nodes, services, and the replicas that run on the nodes.
+
+use crate::objective::Objective;
+
+/// A demand or a capacity, in the smallest unit of its metric: milli-cores, bytes, requests.
+pub type Amount = i64;
+
+macro_rules! index {
+    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(u32);
+
+        impl $name {
+            /// The index of a position. Panics beyond 2^32 - 1, which formats refuse.
+            pub fn new(position: usize) -> $name {
+                $name(u32::try_from(position).expect("fewer than 2^32 of a kind"))
+            }
+
+            /// The position in the cluster's list.
+            pub const fn ix(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )+};
+}
+
+index!(
+    /// A node, by its position in `Cluster::nodes`.
+    NodeIx,
+    /// A metric, by its position in `Cluster::metrics`.
+    MetricIx,
+    /// A level of domains, by its position in `Cluster::levels`.
+    LevelIx,
+    /// A domain, by its position in `Level::domains`.
+    DomainIx,
+    /// A service, by its position in `Cluster::services`.
+    ServiceIx,
+    /// A replica, by its position in `Cluster::replicas`.
+    ReplicaIx,
+    /// A group of replicas, by its position in `Cluster::groups`.
+    GroupIx,
+);
+
+impl LevelIx {
+    /// The level whose domains are the nodes themselves: every cluster has it first.
+    pub const NODE: LevelIx = LevelIx(0);
+}
+
+/// A cluster at one instant.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// Its name.
+    pub name: String,
+    /// What nodes have and replicas need.
+    pub metrics: Vec<Metric>,
+    /// Partitions of the nodes into domains; the first one is `LevelIx::NODE`.
+    pub levels: Vec<Level>,
+    /// The nodes.
+    pub nodes: Vec<Node>,
+    /// The services.
+    pub services: Vec<Service>,
+    /// The replicas of all services.
+    pub replicas: Vec<Replica>,
+    /// The groups that rules are about.
+    pub groups: Vec<Group>,
+    /// What must hold beside the capacity of nodes.
+    pub rules: Vec<Rule>,
+    /// What is minimized.
+    pub objective: Objective,
+}
+
+/// Something that nodes have and replicas need: processors, memory, a number of connections.
+#[derive(Clone, Debug)]
+pub struct Metric {
+    /// Its name.
+    pub name: String,
+    /// Whether a replica that moves needs it on its old node and on its new one at the same time.
+    pub transient: bool,
+}
+
+/// A partition of the nodes: fault domains, racks, datacenters. A node that has no domain at a
+/// level is a domain of its own there.
+#[derive(Clone, Debug)]
+pub struct Level {
+    /// Its name.
+    pub name: String,
+    /// Names of its domains.
+    pub domains: Vec<String>,
+    /// The domain of each node.
+    pub domain_of: Vec<DomainIx>,
+}
+
+/// Whether a node takes replicas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeState {
+    /// It runs replicas and takes new ones.
+    Up,
+    /// Its replicas must leave it.
+    Draining,
+    /// It is lost. Its replicas must be placed elsewhere, and need nothing on it while they move.
+    Down,
+}
+
+/// A node.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Whether it takes replicas.
+    pub state: NodeState,
+    /// Its capacity by metric; `None` is without limit.
+    pub capacity: Vec<Option<Amount>>,
+}
+
+/// A service.
+#[derive(Clone, Debug)]
+pub struct Service {
+    /// Its name.
+    pub name: String,
+    /// The nodes that may run it, by position; `None` is all.
+    pub allowed: Option<Vec<bool>>,
+}
+
+/// What a replica does for its service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Takes the writes of its partition.
+    Primary,
+    /// Follows the primary.
+    Secondary,
+    /// One of the equal instances of a stateless service.
+    Instance,
+}
+
+/// A replica.
+#[derive(Clone, Debug)]
+pub struct Replica {
+    /// Its service.
+    pub service: ServiceIx,
+    /// Its role.
+    pub role: Role,
+    /// Its node today; `None` is new.
+    pub node: Option<NodeIx>,
+    /// Its demand by metric.
+    pub demand: Vec<Amount>,
+    /// Cost of a move to another node: the weight of a failover.
+    pub move_cost: f64,
+}
+
+/// A set of replicas that rules are about: a partition, a service, all that carry a label.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// What messages call it.
+    pub name: String,
+    /// Its members.
+    pub members: Vec<ReplicaIx>,
+}
+
+/// A hard constraint on where the members of groups are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// At most `most` members in any domain of the level. With 1 and `LevelIx::NODE`: no two
+    /// replicas of a partition on a node. SIL eq. 3 and 4.
+    PerDomain {
+        /// The members that count.
+        group: GroupIx,
+        /// Where they are counted.
+        level: LevelIx,
+        /// The limit.
+        most: u32,
+    },
+    /// The members use at least `least` domains of the level: ROADEF's spread, and scale-out.
+    AtLeast {
+        /// The members that count.
+        group: GroupIx,
+        /// Where they are counted.
+        level: LevelIx,
+        /// The number of domains.
+        least: u32,
+    },
+    /// The members use at most `most` domains of the level: scale-out of SIL appendix A.
+    AtMost {
+        /// The members that count.
+        group: GroupIx,
+        /// Where they are counted.
+        level: LevelIx,
+        /// The number of domains.
+        most: u32,
+    },
+    /// Each member has a member of `to` in its domain: affinity, and ROADEF's dependency.
+    Near {
+        /// The members that depend.
+        group: GroupIx,
+        /// The members that they need.
+        to: GroupIx,
+        /// How near.
+        level: LevelIx,
+    },
+    /// No member is in a domain with a member of `from`: anti-affinity.
+    Apart {
+        /// The one side.
+        group: GroupIx,
+        /// The other side.
+        from: GroupIx,
+        /// How far.
+        level: LevelIx,
+    },
+}
+
+/// The node of each replica; `None` is not placed.
+pub type Assignment = Vec<Option<NodeIx>>;
+
+impl Cluster {
+    /// The assignment of today.
+    pub fn today(&self) -> Assignment {
+        self.replicas.iter().map(|replica| replica.node).collect()
+    }
+
+    /// Whether a replica may run on a node: the node is up, and the service allows it.
+    pub fn may_run(&self, replica: ReplicaIx, node: NodeIx) -> bool {
+        let service = &self.services[self.replicas[replica.ix()].service.ix()];
+        self.nodes[node.ix()].state == NodeState::Up
+            && service.allowed.as_ref().is_none_or(|allowed| allowed[node.ix()])
+    }
+
+    /// The domain of a node.
+    pub fn domain(&self, level: LevelIx, node: NodeIx) -> DomainIx {
+        self.levels[level.ix()].domain_of[node.ix()]
+    }
+}

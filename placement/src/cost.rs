@@ -1,0 +1,307 @@
+//! The objective as sums that a move changes in a few places.
+
+use crate::cluster::{Amount, NodeIx};
+use crate::objective::{Failovers, Objective, Reassignment, evaluate};
+use crate::state::State;
+
+/// The value of a state, with what is needed to tell what a move would change.
+#[derive(Clone, Debug)]
+pub(crate) struct Costs<'a> {
+    objective: &'a Objective,
+    pub(crate) total: f64,
+    /// Cost of each node's load and balance.
+    of_node: Vec<f64>,
+    /// Moved replicas by service, and services by that number.
+    moved: Vec<u32>,
+    services_with: Vec<u32>,
+    most_moved: usize,
+    /// Move costs of the replicas on a node.
+    weight: Vec<f64>,
+    /// Least weight of a node in each domain, by level of the objective.
+    least: Vec<Vec<f64>>,
+    /// Nodes of each domain that have replicas to spare, by level of the objective.
+    members: Vec<Vec<Vec<u32>>>,
+}
+
+/// A replica that moves.
+#[derive(Clone, Copy)]
+struct Shift {
+    replica: usize,
+    from: Option<NodeIx>,
+    to: NodeIx,
+}
+
+impl<'a> Costs<'a> {
+    pub(crate) fn new(state: &State<'a>) -> Costs<'a> {
+        let cluster = state.cluster;
+        let mut costs = Costs {
+            objective: &cluster.objective,
+            total: 0.0,
+            of_node: vec![0.0; cluster.nodes.len()],
+            moved: vec![0; cluster.services.len()],
+            services_with: vec![0; cluster.replicas.len() + 2],
+            most_moved: 0,
+            weight: vec![0.0; cluster.nodes.len()],
+            least: Vec::new(),
+            members: Vec::new(),
+        };
+        costs.services_with[0] = u32::try_from(cluster.services.len()).expect("fewer than 2^32");
+        if let Objective::Failovers(of) = &cluster.objective {
+            for level in &of.levels {
+                let level = &cluster.levels[level.ix()];
+                let mut members = vec![Vec::new(); level.domains.len()];
+                for (node, domain) in (0..).zip(&level.domain_of) {
+                    members[domain.ix()].push(node);
+                }
+                members.retain(|members: &Vec<u32>| !members.is_empty());
+                costs.members.push(members);
+            }
+        }
+        costs.reset(state);
+        costs
+    }
+
+    /// Computes everything from the state.
+    pub(crate) fn reset(&mut self, state: &State) {
+        self.total = evaluate(state.cluster, state.assignment()).total;
+        for node in 0..self.of_node.len() {
+            self.of_node[node] = self.node(state, node, |_| 0);
+        }
+        self.services_with.fill(0);
+        self.moved.fill(0);
+        self.weight.fill(0.0);
+        for (replica, of) in state.cluster.replicas.iter().enumerate() {
+            let Some(node) = state.node_of(replica) else { continue };
+            self.weight[node.ix()] += of.move_cost;
+            if of.node.is_some_and(|origin| origin != node) {
+                self.moved[of.service.ix()] += 1;
+            }
+        }
+        for moved in &self.moved {
+            self.services_with[*moved as usize] += 1;
+        }
+        self.most_moved = self.moved.iter().max().map_or(0, |most| *most as usize);
+        let weight = &self.weight;
+        let least = |members: &Vec<u32>| {
+            members.iter().map(|node| weight[*node as usize]).fold(f64::INFINITY, f64::min)
+        };
+        let of_level = |members: &Vec<Vec<u32>>| members.iter().map(least).collect();
+        self.least = self.members.iter().map(of_level).collect();
+    }
+
+    /// Cost of a node's load and balance if its usage were changed.
+    fn node(&self, state: &State, node: usize, change: impl Fn(usize) -> Amount) -> f64 {
+        let Objective::Reassignment(of) = self.objective else { return 0.0 };
+        let usage = state.usage(node);
+        let used = |metric: usize| usage[metric] + change(metric);
+        let mut cost = 0.0;
+        for (metric, (weight, safety)) in of.load.iter().zip(&of.safety[node]).enumerate() {
+            cost += weight * (used(metric) - safety).max(0) as f64;
+        }
+        let capacity = state.capacity(node);
+        for pair in &of.balance {
+            let (first, second) = (pair.first.ix(), pair.second.ix());
+            if capacity[first] != Amount::MAX && capacity[second] != Amount::MAX {
+                let need = pair.target * (capacity[first] - used(first));
+                let free = capacity[second] - used(second);
+                cost += pair.weight * (need - free).max(0) as f64;
+            }
+        }
+        cost
+    }
+
+    /// Cost of a replica's being on a node that is not the one of today.
+    fn placed(&self, state: &State, replica: usize, node: NodeIx) -> f64 {
+        let Some(origin) = state.origin(replica).filter(|origin| *origin != node) else {
+            return 0.0;
+        };
+        let of_replica = state.cluster.replicas[replica].move_cost;
+        match self.objective {
+            Objective::Failovers(_) => of_replica,
+            Objective::Reassignment(of) => {
+                of.replica_moves * of_replica
+                    + of.node_moves * f64::from(of.between[origin.ix()][node.ix()])
+            }
+        }
+    }
+
+    /// What moving or placing a replica would change.
+    pub(crate) fn shift(&self, state: &State, replica: usize, to: NodeIx) -> f64 {
+        let from = state.node_of(replica);
+        let demand = state.demand(replica);
+        let mut change = self.placed(state, replica, to);
+        match self.objective {
+            Objective::Reassignment(of) => {
+                change += self.node(state, to.ix(), |m| demand[m]) - self.of_node[to.ix()];
+                if let Some(from) = from {
+                    change += self.node(state, from.ix(), |m| -demand[m])
+                        - self.of_node[from.ix()]
+                        - self.placed(state, replica, from);
+                }
+                change + self.most_moved_change(of, state, &[Shift { replica, from, to }])
+            }
+            Objective::Failovers(of) => {
+                if let Some(from) = from {
+                    change -= self.placed(state, replica, from);
+                }
+                change + self.fragmentation(of, state, &[Shift { replica, from, to }])
+            }
+        }
+    }
+
+    /// What swapping two replicas of different nodes would change.
+    pub(crate) fn swap(&self, state: &State, one: usize, other: usize) -> f64 {
+        let (Some(here), Some(there)) = (state.node_of(one), state.node_of(other)) else {
+            return f64::INFINITY;
+        };
+        let shifts = [
+            Shift { replica: one, from: Some(here), to: there },
+            Shift { replica: other, from: Some(there), to: here },
+        ];
+        let change = self.placed(state, one, there) + self.placed(state, other, here)
+            - self.placed(state, one, here)
+            - self.placed(state, other, there);
+        match self.objective {
+            Objective::Reassignment(of) => {
+                let (leaves, comes) = (state.demand(one), state.demand(other));
+                change + self.node(state, here.ix(), |m| comes[m] - leaves[m])
+                    - self.of_node[here.ix()]
+                    + self.node(state, there.ix(), |m| leaves[m] - comes[m])
+                    - self.of_node[there.ix()]
+                    + self.most_moved_change(of, state, &shifts)
+            }
+            Objective::Failovers(of) => change + self.fragmentation(of, state, &shifts),
+        }
+    }
+
+    /// By how much the number of moved replicas of a service changes.
+    fn moved_change(state: &State, shift: &Shift) -> i64 {
+        let origin = state.origin(shift.replica);
+        let is_moved = |node: Option<NodeIx>| node.is_some() && origin.is_some() && node != origin;
+        i64::from(is_moved(Some(shift.to))) - i64::from(is_moved(shift.from))
+    }
+
+    fn most_moved_change(&self, of: &Reassignment, state: &State, shifts: &[Shift]) -> f64 {
+        if of.service_moves == 0.0 {
+            return 0.0;
+        }
+        let service = |shift: &Shift| state.cluster.replicas[shift.replica].service.ix();
+        let mut changes: [(usize, i64); 2] = [(usize::MAX, 0); 2];
+        for (change, shift) in changes.iter_mut().zip(shifts) {
+            *change = (service(shift), Self::moved_change(state, shift));
+        }
+        if changes[0].0 == changes[1].0 {
+            changes[0].1 += changes[1].1;
+            changes[1] = (usize::MAX, 0);
+        }
+        // The services that change leave the histogram; the others' largest number stays.
+        let most = self.most_moved;
+        let mut at_most = i64::from(self.services_with[most]);
+        let mut new = 0_i64;
+        for (service, change) in changes.into_iter().filter(|(service, _)| *service != usize::MAX) {
+            let now = i64::from(self.moved[service]);
+            at_most -= i64::from(now == most as i64);
+            new = new.max(now + change);
+        }
+        let others = if at_most > 0 {
+            most as i64
+        } else {
+            // Only services that change had the largest number, and each changes by at most two.
+            let mut below = most;
+            loop {
+                let changing = changes.iter().filter(|(service, _)| {
+                    *service != usize::MAX && self.moved[*service] as usize == below
+                });
+                if below == 0 || self.services_with[below] as usize > changing.count() {
+                    break below as i64;
+                }
+                below -= 1;
+            }
+        };
+        of.service_moves * (new.max(others) - most as i64) as f64
+    }
+
+    fn fragmentation(&self, of: &Failovers, state: &State, shifts: &[Shift]) -> f64 {
+        let changed = |node: u32| {
+            let node = node as usize;
+            let mut weight = self.weight[node];
+            for shift in shifts {
+                let of_replica = state.cluster.replicas[shift.replica].move_cost;
+                if shift.to.ix() == node {
+                    weight += of_replica;
+                }
+                if shift.from.is_some_and(|from| from.ix() == node) {
+                    weight -= of_replica;
+                }
+            }
+            weight
+        };
+        let mut change = 0.0;
+        for (members, least) in self.members.iter().zip(&self.least) {
+            let share = of.fragmentation / members.len().max(1) as f64;
+            for (members, least) in members.iter().zip(least) {
+                let touched = |node: &u32| {
+                    shifts.iter().any(|shift| {
+                        shift.to.ix() == *node as usize
+                            || shift.from.is_some_and(|from| from.ix() == *node as usize)
+                    })
+                };
+                if members.iter().any(touched) {
+                    let new = members.iter().map(|node| changed(*node));
+                    change += share * (new.fold(f64::INFINITY, f64::min) - least);
+                }
+            }
+        }
+        change
+    }
+
+    /// Makes a move whose change is known.
+    pub(crate) fn apply_shift(&mut self, state: &mut State, replica: usize, to: NodeIx, by: f64) {
+        let shift = Shift { replica, from: state.node_of(replica), to };
+        let moved = Self::moved_change(state, &shift);
+        state.shift(replica, to);
+        self.total += by;
+        self.update(state, &[shift], &[moved]);
+    }
+
+    /// Makes a swap whose change is known.
+    pub(crate) fn apply_swap(&mut self, state: &mut State, one: usize, other: usize, by: f64) {
+        let (Some(here), Some(there)) = (state.node_of(one), state.node_of(other)) else { return };
+        let shifts = [
+            Shift { replica: one, from: Some(here), to: there },
+            Shift { replica: other, from: Some(there), to: here },
+        ];
+        let moved = shifts.each_ref().map(|shift| Self::moved_change(state, shift));
+        state.shift(one, there);
+        state.shift(other, here);
+        self.total += by;
+        self.update(state, &shifts, &moved);
+    }
+
+    fn update(&mut self, state: &State, shifts: &[Shift], moved: &[i64]) {
+        for (shift, moved) in shifts.iter().zip(moved) {
+            for node in [Some(shift.to), shift.from].into_iter().flatten() {
+                self.of_node[node.ix()] = self.node(state, node.ix(), |_| 0);
+            }
+            let replica = &state.cluster.replicas[shift.replica];
+            let of_service = &mut self.moved[replica.service.ix()];
+            self.services_with[*of_service as usize] -= 1;
+            *of_service = u32::try_from(i64::from(*of_service) + moved).expect("not negative");
+            self.services_with[*of_service as usize] += 1;
+            self.most_moved = self.most_moved.max(*of_service as usize);
+            while self.most_moved > 0 && self.services_with[self.most_moved] == 0 {
+                self.most_moved -= 1;
+            }
+            self.weight[shift.to.ix()] += replica.move_cost;
+            if let Some(from) = shift.from {
+                self.weight[from.ix()] -= replica.move_cost;
+            }
+        }
+        for (members, least) in self.members.iter().zip(&mut self.least) {
+            for (members, least) in members.iter().zip(least) {
+                let weight = members.iter().map(|node| self.weight[*node as usize]);
+                *least = weight.fold(f64::INFINITY, f64::min);
+            }
+        }
+    }
+}

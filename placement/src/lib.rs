@@ -1,0 +1,44 @@
+//! Inside a reservation: which node runs which replica.
+//!
+//! A `Cluster` says what there is, what must hold (`Rule`) and what is minimized (`Objective`).
+//! `search` returns an assignment and a proved bound; `audit` and `evaluate` check it with code that
+//! shares nothing with the search. Sources: "SIL" is *Solver-In-The-Loop Cluster Resource Management
+//! for Database-as-a-Service* (PVLDB 16(13)); "ROADEF" is the ROADEF/EURO challenge of 2012.
+//!
+//! ```
+//! use placement::{Cluster, Limits, Objective, search};
+//!
+//! let cluster = Cluster::builder("two nodes")
+//!     .metric("cpu", false)
+//!     .node("n1", [Some(100)])
+//!     .node("n2", [Some(100)])
+//!     .replica("a", Some("n1"), [60])
+//!     .replica("b", Some("n1"), [50])
+//!     .build();
+//! let found = search(&cluster, &Limits::rounds(10));
+//! assert_eq!(found.value.total, 1.0);
+//! ```
+
+mod anneal;
+mod audit;
+mod bound;
+mod builder;
+mod cluster;
+mod cost;
+mod mend;
+mod objective;
+mod random;
+mod repack;
+mod search;
+mod state;
+mod tally;
+
+pub use audit::{Violation, audit};
+pub use bound::bound;
+pub use builder::Builder;
+pub use cluster::{
+    Amount, Assignment, Cluster, DomainIx, Group, GroupIx, Level, LevelIx, Metric, MetricIx, Node,
+    NodeIx, NodeState, Replica, ReplicaIx, Role, Rule, Service, ServiceIx,
+};
+pub use objective::{Balance, Failovers, Objective, Reassignment, Value, evaluate};
+pub use search::{Found, Limits, Progress, search};

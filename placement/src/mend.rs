@@ -1,0 +1,273 @@
+//! Makes an assignment valid with the least moves: iterative deepening over the weight of the moves,
+//! as SIL section 1.1 prunes (a solution of X failovers shows that none needs more than X).
+
+use crate::cluster::{Amount, Cluster, NodeIx, NodeState, ReplicaIx};
+use crate::state::State;
+use std::cmp::Ordering;
+
+/// A depth-first search for a valid assignment whose moves weigh at most `budget`.
+struct Repair<'s, 'c> {
+    state: &'s mut State<'c>,
+    /// Replicas without a node.
+    open: Vec<usize>,
+    /// Replicas that have been placed on the path: they stay.
+    fixed: Vec<bool>,
+    /// Capacity of an average node, by metric.
+    mean: Vec<f64>,
+    budget: f64,
+    /// The least weight beyond the budget that a pruned path had.
+    beyond: f64,
+    steps: u64,
+}
+
+/// Makes a state valid within `steps` nodes of the search tree. If that fails, the state is unchanged.
+pub(crate) fn mend(state: &mut State, steps: u64) -> bool {
+    let open = state.unplaced.iter().map(|replica| *replica as usize).collect();
+    let fixed = vec![false; state.assignment().len()];
+    let mean = mean_capacity(state.cluster);
+    let (budget, beyond) = (0.0, f64::INFINITY);
+    let mut repair = Repair { state, open, fixed, mean, budget, beyond, steps };
+    loop {
+        repair.beyond = f64::INFINITY;
+        if repair.descend(0.0) {
+            repair.state.unplaced.clear();
+            return true;
+        }
+        if repair.steps == 0 || repair.beyond.is_infinite() {
+            return false;
+        }
+        repair.budget = repair.beyond;
+    }
+}
+
+/// Capacity of an average node by metric, of those that have a limit.
+pub(crate) fn mean_capacity(cluster: &Cluster) -> Vec<f64> {
+    let mean = |metric: usize| {
+        let limits = cluster.nodes.iter().filter_map(|node| node.capacity[metric]);
+        let (sum, count) = limits.fold((0.0, 0_u32), |(sum, n), c| (sum + c as f64, n + 1));
+        if count == 0 { f64::INFINITY } else { (sum / f64::from(count)).max(1.0) }
+    };
+    (0..cluster.metrics.len()).map(mean).collect()
+}
+
+/// Something that is wrong with a state.
+enum Wrong {
+    /// One of these replicas must leave its node.
+    OneOf(Vec<usize>),
+    Nothing,
+}
+
+impl Repair<'_, '_> {
+    /// Whether there is a valid assignment below this state within the budget: if so, the state is it.
+    fn descend(&mut self, spent: f64) -> bool {
+        if self.steps == 0 {
+            return false;
+        }
+        self.steps -= 1;
+        if !self.open.is_empty() {
+            return self.place(spent);
+        }
+        match self.wrong() {
+            Wrong::Nothing => true,
+            Wrong::OneOf(replicas) => {
+                let mut tried: Vec<usize> = Vec::new();
+                for replica in replicas {
+                    // Equal replicas make equal subtrees.
+                    if tried.iter().any(|other| self.equal(*other, replica)) {
+                        continue;
+                    }
+                    tried.push(replica);
+                    let after = spent + self.leaving(replica);
+                    if self.exceeds(after) {
+                        continue;
+                    }
+                    let node = self.state.take(replica).expect("it is on a node");
+                    self.open.push(replica);
+                    if self.descend(after) {
+                        return true;
+                    }
+                    self.open.pop();
+                    self.state.put(replica, node);
+                }
+                false
+            }
+        }
+    }
+
+    /// Places the largest open replica.
+    fn place(&mut self, spent: f64) -> bool {
+        let largest = (0..self.open.len()).max_by(|one, other| {
+            let size = |at: &usize| self.size(self.open[*at]);
+            size(one).total_cmp(&size(other))
+        });
+        let replica = self.open.swap_remove(largest.expect("a replica is open"));
+        let mut options: Vec<(f64, f64, usize)> = Vec::new();
+        for node in 0..self.state.cluster.nodes.len() {
+            let to = NodeIx::new(node);
+            if self.state.origin(replica) == Some(to)
+                || !self.state.cluster.may_run(ReplicaIx::new(replica), to)
+                || !self.state.tallies.allow(self.state.cluster, replica, None, to)
+            {
+                continue;
+            }
+            let room = if self.state.fits(replica, node, None) {
+                0.0
+            } else {
+                self.cheapest_room(replica, node)
+            };
+            if !self.exceeds(spent + room) {
+                options.push((room, self.free(node), node));
+            }
+        }
+        // Room first, and of nodes with room the fullest.
+        options.sort_by(|one, other| {
+            one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)).then(one.2.cmp(&other.2))
+        });
+        self.fixed[replica] = true;
+        let mut last: Option<usize> = None;
+        for (_, _, node) in options {
+            // Empty nodes of one capacity are equal where rules do not tell them apart.
+            let same = last.is_some_and(|other| self.nodes_are_equal(other, node));
+            if same {
+                continue;
+            }
+            last = Some(node);
+            self.state.put(replica, NodeIx::new(node));
+            if self.descend(spent) {
+                self.fixed[replica] = false;
+                return true;
+            }
+            self.state.take(replica);
+            if self.steps == 0 {
+                break;
+            }
+        }
+        self.fixed[replica] = false;
+        self.open.push(replica);
+        false
+    }
+
+    fn exceeds(&mut self, weight: f64) -> bool {
+        let exceeds = weight > self.budget + 1e-9;
+        if exceeds {
+            self.beyond = self.beyond.min(weight);
+        }
+        exceeds
+    }
+
+    /// Weight of a replica's leaving its node: nothing if it has moved already.
+    fn leaving(&self, replica: usize) -> f64 {
+        if self.state.origin(replica) == self.state.node_of(replica) {
+            self.state.cluster.replicas[replica].move_cost
+        } else {
+            0.0
+        }
+    }
+
+    /// The least weight that must leave a node before a replica fits: that of its lightest replica.
+    fn cheapest_room(&mut self, replica: usize, node: usize) -> f64 {
+        let demand = self.state.demand(replica);
+        let capacity = self.state.capacity(node);
+        if demand.iter().zip(capacity).any(|(demand, capacity)| demand > capacity) {
+            return f64::INFINITY;
+        }
+        let movable = self.state.replicas_on(node).iter().map(|replica| *replica as usize);
+        let movable = movable.filter(|replica| !self.fixed[*replica]);
+        movable.map(|replica| self.leaving(replica)).fold(f64::INFINITY, f64::min)
+    }
+
+    /// The first thing that is wrong.
+    fn wrong(&self) -> Wrong {
+        let cluster = self.state.cluster;
+        for node in 0..cluster.nodes.len() {
+            let is_up = cluster.nodes[node].state == NodeState::Up;
+            let over = self.state.excess(node) > 0.0;
+            if is_up && !over && !self.may_break(node) {
+                continue;
+            }
+            let movable = |replica: &u32| !self.fixed[*replica as usize];
+            let on = self.state.replicas_on(node).iter().copied().filter(movable);
+            let on: Vec<usize> = on.map(|replica| replica as usize).collect();
+            if !is_up {
+                if let Some(replica) = on.first() {
+                    return Wrong::OneOf(vec![*replica]);
+                }
+            }
+            if over {
+                let mut on = on;
+                on.sort_by(|one, other| self.lighter(*one, *other));
+                return Wrong::OneOf(on);
+            }
+            for replica in on {
+                let node = NodeIx::new(node);
+                if !cluster.may_run(ReplicaIx::new(replica), node) {
+                    return Wrong::OneOf(vec![replica]);
+                }
+                let state = &self.state;
+                let mut found =
+                    state.tallies.to_move(cluster, replica, node, |of| state.node_of(of));
+                if !found.is_empty() {
+                    found.retain(|replica| !self.fixed[*replica]);
+                    return Wrong::OneOf(found);
+                }
+            }
+        }
+        Wrong::Nothing
+    }
+
+    /// Whether anything but its capacity can be broken on a node.
+    fn may_break(&self, node: usize) -> bool {
+        let cluster = self.state.cluster;
+        let restricted = |replica: &u32| {
+            let service = cluster.replicas[*replica as usize].service.ix();
+            cluster.services[service].allowed.is_some()
+        };
+        !cluster.rules.is_empty() || self.state.replicas_on(node).iter().any(restricted)
+    }
+
+    /// Lighter moves first, and of equal ones the larger replicas.
+    fn lighter(&self, one: usize, other: usize) -> Ordering {
+        (self.leaving(one).total_cmp(&self.leaving(other)))
+            .then(self.size(other).total_cmp(&self.size(one)))
+            .then(one.cmp(&other))
+    }
+
+    /// The largest share of an average node that a replica needs.
+    fn size(&self, replica: usize) -> f64 {
+        let shares = self.state.demand(replica).iter().zip(&self.mean);
+        shares.map(|(demand, mean)| *demand as f64 / mean).fold(0.0, f64::max)
+    }
+
+    /// The share of its capacity that is free on a node, by its scarcest metric.
+    fn free(&self, node: usize) -> f64 {
+        let usage = self.state.usage(node).iter().zip(self.state.capacity(node));
+        let share =
+            |(used, capacity): (&Amount, &Amount)| 1.0 - *used as f64 / (*capacity).max(1) as f64;
+        usage.map(share).fold(1.0, f64::min)
+    }
+
+    fn equal(&self, one: usize, other: usize) -> bool {
+        let replicas = &self.state.cluster.replicas;
+        let (one_of, other_of) = (&replicas[one], &replicas[other]);
+        one_of.demand == other_of.demand
+            && self.leaving(one) == self.leaving(other)
+            && (self.state.origin(one) == self.state.origin(other))
+            && self.state.tallies.is_free(one)
+            && self.state.tallies.is_free(other)
+            && (one_of.service == other_of.service || {
+                let services = &self.state.cluster.services;
+                services[one_of.service.ix()].allowed.is_none()
+                    && services[other_of.service.ix()].allowed.is_none()
+            })
+    }
+
+    /// Whether two nodes are interchangeable: empty, of one capacity, and the cluster without rules.
+    fn nodes_are_equal(&self, one: usize, other: usize) -> bool {
+        let cluster = self.state.cluster;
+        cluster.rules.is_empty()
+            && self.state.is_empty(one)
+            && self.state.is_empty(other)
+            && self.state.capacity(one) == self.state.capacity(other)
+            && cluster.services.iter().all(|service| service.allowed.is_none())
+    }
+}

@@ -1,0 +1,147 @@
+//! What is minimized, from scratch: the reference that the incremental sums of the engines are
+//! tested against, and what the audit reports.
+
+use crate::cluster::{Amount, Assignment, Cluster, LevelIx, MetricIx};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What is minimized.
+#[derive(Clone, Debug)]
+pub enum Objective {
+    /// Expected failovers.
+    Failovers(Failovers),
+    /// Costs of load, balance and moves: the ROADEF/EURO challenge of 2012.
+    Reassignment(Reassignment),
+}
+
+/// Failovers now, and those to expect because of fragmentation. SIL eq. 5' to 12.
+#[derive(Clone, Debug)]
+pub struct Failovers {
+    /// Weight of failovers because of fragmentation, in failovers: SIL's w_f.
+    pub fragmentation: f64,
+    /// The levels into each domain of which a replica as large as a node must fit.
+    pub levels: Vec<LevelIx>,
+}
+
+/// Costs of the machine reassignment problem.
+#[derive(Clone, Debug)]
+pub struct Reassignment {
+    /// Cost of a unit above the safety capacity, by metric.
+    pub load: Vec<f64>,
+    /// Safety capacity by node and metric.
+    pub safety: Vec<Vec<Amount>>,
+    /// Pairs of metrics whose free amounts should be balanced.
+    pub balance: Vec<Balance>,
+    /// Weight of the move costs of replicas.
+    pub replica_moves: f64,
+    /// Weight of the largest number of moved replicas of a service.
+    pub service_moves: f64,
+    /// Weight of the cost between old and new node.
+    pub node_moves: f64,
+    /// Cost of a move by old node and new node.
+    pub between: Vec<Vec<u32>>,
+}
+
+/// Free amount of `second` should be at least `target` times that of `first`, on each node.
+#[derive(Clone, Copy, Debug)]
+pub struct Balance {
+    /// The metric that sets the need.
+    pub first: MetricIx,
+    /// The metric that must be free.
+    pub second: MetricIx,
+    /// How much of it.
+    pub target: Amount,
+    /// Cost of a missing unit.
+    pub weight: f64,
+}
+
+/// Value of an assignment, by term.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Value {
+    /// Sum of the terms.
+    pub total: f64,
+    /// The terms by name, in the unit of the objective.
+    pub terms: BTreeMap<&'static str, f64>,
+}
+
+/// The value of an assignment.
+pub fn evaluate(cluster: &Cluster, assignment: &Assignment) -> Value {
+    let terms: BTreeMap<&'static str, f64> = match &cluster.objective {
+        Objective::Failovers(costs) => BTreeMap::from([
+            ("moves", moves(cluster, assignment)),
+            ("fragmentation", costs.fragmentation * fragmentation(cluster, costs, assignment)),
+        ]),
+        Objective::Reassignment(costs) => reassignment(cluster, costs, assignment),
+    };
+    Value { total: terms.values().sum(), terms }
+}
+
+/// Replicas that leave their node, by weight. SIL eq. 5'.
+fn moves(cluster: &Cluster, assignment: &Assignment) -> f64 {
+    let moved = cluster.replicas.iter().zip(assignment);
+    moved.filter(|(r, to)| r.node.is_some() && r.node != **to).map(|(r, _)| r.move_cost).sum()
+}
+
+/// The least weight that must leave a node of each domain before a replica as large as a node
+/// fits: averages over domains, summed over levels. SIL eq. 6' to 12.
+fn fragmentation(cluster: &Cluster, costs: &Failovers, assignment: &Assignment) -> f64 {
+    let mut weight = vec![0.0; cluster.nodes.len()];
+    for (replica, node) in cluster.replicas.iter().zip(assignment) {
+        if let Some(node) = node {
+            weight[node.ix()] += replica.move_cost;
+        }
+    }
+    let of_level = |level: &LevelIx| {
+        let level = &cluster.levels[level.ix()];
+        let mut least = vec![f64::INFINITY; level.domains.len()];
+        for (weight, domain) in weight.iter().zip(&level.domain_of) {
+            least[domain.ix()] = least[domain.ix()].min(*weight);
+        }
+        least.retain(|least| least.is_finite());
+        least.iter().sum::<f64>() / least.len().max(1) as f64
+    };
+    costs.levels.iter().map(of_level).sum()
+}
+
+fn reassignment(
+    cluster: &Cluster,
+    costs: &Reassignment,
+    assignment: &Assignment,
+) -> BTreeMap<&'static str, f64> {
+    let metrics = cluster.metrics.len();
+    let mut usage = vec![vec![0; metrics]; cluster.nodes.len()];
+    let mut moved_of_service = vec![0_u32; cluster.services.len()];
+    let (mut replica_moves, mut node_moves) = (0.0, 0.0);
+    for (replica, node) in cluster.replicas.iter().zip(assignment) {
+        let Some(node) = node else { continue };
+        for (used, demand) in usage[node.ix()].iter_mut().zip(&replica.demand) {
+            *used += demand;
+        }
+        if let Some(from) = replica.node.filter(|from| from != node) {
+            moved_of_service[replica.service.ix()] += 1;
+            replica_moves += replica.move_cost;
+            node_moves += f64::from(costs.between[from.ix()][node.ix()]);
+        }
+    }
+    let (mut load, mut balance) = (0.0, 0.0);
+    for ((node, used), safety) in cluster.nodes.iter().zip(&usage).zip(&costs.safety) {
+        for metric in 0..metrics {
+            load += costs.load[metric] * (used[metric] - safety[metric]).max(0) as f64;
+        }
+        for pair in &costs.balance {
+            // Without a limit of the first there is no need, without one of the second no lack.
+            let free = |metric: MetricIx| node.capacity[metric.ix()].map(|c| c - used[metric.ix()]);
+            if let (Some(first), Some(second)) = (free(pair.first), free(pair.second)) {
+                balance += pair.weight * (pair.target * first - second).max(0) as f64;
+            }
+        }
+    }
+    let most = moved_of_service.into_iter().max().unwrap_or(0);
+    BTreeMap::from([
+        ("load", load),
+        ("balance", balance),
+        ("replica_moves", costs.replica_moves * replica_moves),
+        ("service_moves", costs.service_moves * f64::from(most)),
+        ("node_moves", costs.node_moves * node_moves),
+    ])
+}

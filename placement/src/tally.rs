@@ -1,0 +1,257 @@
+//! Members of groups by domain, and what the rules say of a move.
+
+use crate::cluster::{Cluster, DomainIx, GroupIx, LevelIx, NodeIx, Rule};
+use std::collections::BTreeMap;
+
+/// Members of a group by domain of a level. Small groups are lists, large ones arrays.
+#[derive(Clone, Debug)]
+enum Counts {
+    List(Vec<(DomainIx, u32)>),
+    Array(Vec<u32>),
+}
+
+/// Above this number of members a group's counts are an array over all domains.
+const LIST: usize = 16;
+
+impl Counts {
+    fn new(members: usize, domains: usize) -> Counts {
+        if members <= LIST { Counts::List(Vec::new()) } else { Counts::Array(vec![0; domains]) }
+    }
+
+    fn of(&self, domain: DomainIx) -> u32 {
+        match self {
+            Counts::List(list) => {
+                list.iter().find(|(at, _)| *at == domain).map_or(0, |(_, count)| *count)
+            }
+            Counts::Array(array) => array[domain.ix()],
+        }
+    }
+
+    fn add(&mut self, domain: DomainIx) {
+        match self {
+            Counts::List(list) => match list.iter_mut().find(|(at, _)| *at == domain) {
+                Some((_, count)) => *count += 1,
+                None => list.push((domain, 1)),
+            },
+            Counts::Array(array) => array[domain.ix()] += 1,
+        }
+    }
+
+    fn remove(&mut self, domain: DomainIx) {
+        match self {
+            Counts::List(list) => {
+                let at = list.iter().position(|(at, _)| *at == domain).expect("it was counted");
+                list[at].1 -= 1;
+                if list[at].1 == 0 {
+                    list.swap_remove(at);
+                }
+            }
+            Counts::Array(array) => array[domain.ix()] -= 1,
+        }
+    }
+}
+
+/// The members of a group by domain of a level, with the rules that read them.
+#[derive(Clone, Debug)]
+struct Tally {
+    group: GroupIx,
+    level: LevelIx,
+    counts: Counts,
+    /// Domains with a member.
+    used: u32,
+    /// Members that a domain may have.
+    per_domain: u32,
+    /// Domains that must have a member, and that may.
+    at_least: u32,
+    at_most: u32,
+    /// Tallies that must have a member where this one has one.
+    needs: Vec<usize>,
+    /// Tallies that need a member of this one where they have one.
+    needed_by: Vec<usize>,
+    /// Tallies that must have no member where this one has one.
+    apart: Vec<usize>,
+}
+
+/// The tallies of a cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct Tallies {
+    tallies: Vec<Tally>,
+    /// Tallies that count a replica: `of[starts[r]..starts[r + 1]]`.
+    of: Vec<u32>,
+    starts: Vec<u32>,
+}
+
+impl Tallies {
+    /// Tallies without a member, for the rules of a cluster.
+    pub(crate) fn new(cluster: &Cluster) -> Tallies {
+        let mut tallies: Vec<Tally> = Vec::new();
+        let mut known: BTreeMap<(GroupIx, LevelIx), usize> = BTreeMap::new();
+        let mut tally = |tallies: &mut Vec<Tally>, group: GroupIx, level: LevelIx| {
+            *known.entry((group, level)).or_insert_with(|| {
+                let members = cluster.groups[group.ix()].members.len();
+                tallies.push(Tally {
+                    group,
+                    level,
+                    counts: Counts::new(members, cluster.levels[level.ix()].domains.len()),
+                    used: 0,
+                    per_domain: u32::MAX,
+                    at_least: 0,
+                    at_most: u32::MAX,
+                    needs: Vec::new(),
+                    needed_by: Vec::new(),
+                    apart: Vec::new(),
+                });
+                tallies.len() - 1
+            })
+        };
+        for rule in &cluster.rules {
+            match *rule {
+                Rule::PerDomain { group, level, most } => {
+                    let at = tally(&mut tallies, group, level);
+                    tallies[at].per_domain = tallies[at].per_domain.min(most);
+                }
+                Rule::AtLeast { group, level, least } => {
+                    let at = tally(&mut tallies, group, level);
+                    tallies[at].at_least = tallies[at].at_least.max(least);
+                }
+                Rule::AtMost { group, level, most } => {
+                    let at = tally(&mut tallies, group, level);
+                    tallies[at].at_most = tallies[at].at_most.min(most);
+                }
+                Rule::Near { group, to, level } => {
+                    let (at, to) =
+                        (tally(&mut tallies, group, level), tally(&mut tallies, to, level));
+                    tallies[at].needs.push(to);
+                    tallies[to].needed_by.push(at);
+                }
+                Rule::Apart { group, from, level } => {
+                    let (at, from) =
+                        (tally(&mut tallies, group, level), tally(&mut tallies, from, level));
+                    tallies[at].apart.push(from);
+                    tallies[from].apart.push(at);
+                }
+            }
+        }
+        let mut of_replica: Vec<Vec<u32>> = vec![Vec::new(); cluster.replicas.len()];
+        for (at, tally) in (0..).zip(&tallies) {
+            for member in &cluster.groups[tally.group.ix()].members {
+                of_replica[member.ix()].push(at);
+            }
+        }
+        let mut starts = vec![0];
+        let mut of = Vec::new();
+        for list in of_replica {
+            of.extend(list);
+            starts.push(u32::try_from(of.len()).expect("fewer than 2^32 memberships"));
+        }
+        Tallies { tallies, of, starts }
+    }
+
+    fn of(&self, replica: usize) -> std::ops::Range<usize> {
+        self.starts[replica] as usize..self.starts[replica + 1] as usize
+    }
+
+    /// Counts a replica on a node.
+    pub(crate) fn add(&mut self, cluster: &Cluster, replica: usize, node: NodeIx) {
+        for at in self.of(replica) {
+            let tally = &mut self.tallies[self.of[at] as usize];
+            let domain = cluster.domain(tally.level, node);
+            tally.used += u32::from(tally.counts.of(domain) == 0);
+            tally.counts.add(domain);
+        }
+    }
+
+    /// Counts a replica on a node no longer.
+    pub(crate) fn remove(&mut self, cluster: &Cluster, replica: usize, node: NodeIx) {
+        for at in self.of(replica) {
+            let tally = &mut self.tallies[self.of[at] as usize];
+            let domain = cluster.domain(tally.level, node);
+            tally.counts.remove(domain);
+            tally.used -= u32::from(tally.counts.of(domain) == 0);
+        }
+    }
+
+    /// Whether a replica may move, or be placed if it has no node: no rule that holds is broken, and
+    /// none that is broken gets worse.
+    pub(crate) fn allow(
+        &self,
+        cluster: &Cluster,
+        replica: usize,
+        from: Option<NodeIx>,
+        to: NodeIx,
+    ) -> bool {
+        self.of(replica).all(|at| {
+            let tally = &self.tallies[self.of[at] as usize];
+            let new = cluster.domain(tally.level, to);
+            let old = from.map(|from| cluster.domain(tally.level, from));
+            if old == Some(new) {
+                return true;
+            }
+            let there = tally.counts.of(new);
+            let leaves = old.filter(|old| tally.counts.of(*old) == 1);
+            let used = tally.used + u32::from(there == 0) - u32::from(leaves.is_some());
+            there < tally.per_domain
+                && (used >= tally.at_least || used >= tally.used)
+                && (used <= tally.at_most || used <= tally.used)
+                && tally.needs.iter().all(|of| self.tallies[*of].counts.of(new) > 0)
+                && tally.apart.iter().all(|of| self.tallies[*of].counts.of(new) == 0)
+                && leaves.is_none_or(|old| {
+                    tally.needed_by.iter().all(|of| self.tallies[*of].counts.of(old) == 0)
+                })
+        })
+    }
+
+    /// Whether no rule is about a replica.
+    pub(crate) fn is_free(&self, replica: usize) -> bool {
+        self.of(replica).is_empty()
+    }
+
+    /// The replicas of which one must move because a rule about this one, on its node, is broken;
+    /// empty if none is.
+    pub(crate) fn to_move(
+        &self,
+        cluster: &Cluster,
+        replica: usize,
+        node: NodeIx,
+        node_of: impl Fn(usize) -> Option<NodeIx>,
+    ) -> Vec<usize> {
+        for at in self.of(replica) {
+            let tally = &self.tallies[self.of[at] as usize];
+            let domain = cluster.domain(tally.level, node);
+            let members = |tally: &Tally, is: &dyn Fn(DomainIx) -> bool| -> Vec<usize> {
+                let members = cluster.groups[tally.group.ix()].members.iter();
+                let members = members.map(|member| member.ix());
+                let there = |member: &usize| {
+                    node_of(*member).is_some_and(|node| is(cluster.domain(tally.level, node)))
+                };
+                members.filter(there).collect()
+            };
+            if tally.counts.of(domain) > tally.per_domain {
+                return members(tally, &|at| at == domain);
+            }
+            if tally.used < tally.at_least {
+                return members(tally, &|at| tally.counts.of(at) > 1);
+            }
+            if tally.used > tally.at_most {
+                return members(tally, &|_| true);
+            }
+            for needed in &tally.needs {
+                let needed = &self.tallies[*needed];
+                if needed.counts.of(domain) == 0 {
+                    let mut found = members(needed, &|_| true);
+                    found.insert(0, replica);
+                    return found;
+                }
+            }
+            for from in &tally.apart {
+                let from = &self.tallies[*from];
+                if from.counts.of(domain) > 0 {
+                    let mut found = members(tally, &|at| at == domain);
+                    found.extend(members(from, &|at| at == domain));
+                    return found;
+                }
+            }
+        }
+        Vec::new()
+    }
+}
