@@ -22,6 +22,7 @@
 #[cfg(feature = "summaries")]
 pub mod backtest;
 mod basis;
+pub mod cluster;
 mod error;
 mod folder;
 pub mod generate;

@@ -3,6 +3,7 @@
 
 use crate::cluster::{Assignment, NodeIx, ReplicaIx};
 use crate::cost::Costs;
+use crate::mend::mean_capacity;
 use crate::random::Random;
 use crate::search::{Limits, Progress};
 use crate::state::State;
@@ -10,10 +11,16 @@ use std::sync::Mutex;
 
 /// Moves between two looks at the clock.
 const ROUND: u64 = 1_000;
-/// Moves that are tried to choose the first temperature.
+/// Moves that are tried to learn a typical change.
 const SAMPLE: usize = 2_000;
-/// The last temperature, of the first.
-const COOLING: f64 = 1e-7;
+/// Rounds after which the speed of the search is known, and the first temperature chosen.
+const MEASURED: u64 = 64;
+/// The first temperature where there is time for 1,000 moves of each replica, in typical changes. It
+/// rises with the time, up to the limit: more heat than can be cooled slowly is wasted.
+const HEAT: f64 = 1.0;
+const HEAT_LIMIT: f64 = 10.0;
+/// The last temperature, in typical changes.
+const COLD: f64 = 1e-6;
 
 /// The best assignment that the threads find.
 pub(crate) fn anneal(state: &State, costs: &Costs, limits: &Limits, bound: f64) -> Assignment {
@@ -29,6 +36,14 @@ pub(crate) fn anneal(state: &State, costs: &Costs, limits: &Limits, bound: f64) 
     });
     best.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).1
 }
+
+/// One step in this many ejects.
+const EJECT: usize = 16;
+/// The replica that ejects is the largest of this many.
+const LARGEST_OF: usize = 3;
+/// Replicas that may be ejected at once, and nodes looked at for each.
+const EJECTED: usize = 8;
+const TARGETS: usize = 8;
 
 /// A step of a walk.
 enum Step {
@@ -47,17 +62,38 @@ fn walk(
     if state.assignment().is_empty() {
         return;
     }
-    let hot = temperature(&state, &costs, &mut random);
+    let sizes = sizes(&state);
+    let typical = typical_change(&state, &costs, &mut random);
     let mut own = (costs.total, state.assignment().clone());
-    let (mut rounds, mut improved) = (0, false);
+    let (mut rounds, mut improved, mut heat) = (0, false, HEAT / 10.0);
     loop {
         let share = limits.share(rounds);
         let near = own.0 - bound <= limits.gap * own.0.abs();
         if share >= 1.0 || near {
             break;
         }
-        let temperature = hot * COOLING.powf(share);
+        if rounds == MEASURED {
+            let moves = (MEASURED * ROUND) as f64 / share.max(1e-9) / sizes.len() as f64;
+            heat = (HEAT * (moves / 1_000.0).powf(0.75)).clamp(HEAT / 10.0, HEAT_LIMIT);
+        }
+        let temperature = typical * heat * (COLD / heat).powf(share);
         for _ in 0..ROUND {
+            if random.below(EJECT) == 0 {
+                let before = costs.total;
+                let Some(journal) = eject(&mut state, &mut costs, &sizes, &mut random) else {
+                    continue;
+                };
+                let change = costs.total - before;
+                if change > 0.0 && random.unit() >= (-change / temperature).exp() {
+                    undo(&mut state, &mut costs, journal);
+                    continue;
+                }
+                if costs.total < own.0 - 1e-9 {
+                    own.0 = costs.total;
+                    improved = true;
+                }
+                continue;
+            }
             let Some(step) = propose(&state, &mut random) else { continue };
             let change = match step {
                 Step::Shift(replica, to) => costs.shift(&state, replica, to),
@@ -144,8 +180,8 @@ fn swap_is_allowed(state: &mut State, one: usize, other: usize) -> bool {
     allowed
 }
 
-/// A temperature at which an average step that costs something is often taken.
-fn temperature(state: &State, costs: &Costs, random: &mut Random) -> f64 {
+/// The median change of the steps that cost something.
+fn typical_change(state: &State, costs: &Costs, random: &mut Random) -> f64 {
     let mut worse = Vec::new();
     for _ in 0..SAMPLE {
         let change = match propose(state, random) {
@@ -159,4 +195,81 @@ fn temperature(state: &State, costs: &Costs, random: &mut Random) -> f64 {
     }
     worse.sort_by(f64::total_cmp);
     worse.get(worse.len() / 2).copied().unwrap_or(1.0)
+}
+
+/// The largest share of an average node that each replica needs.
+fn sizes(state: &State) -> Vec<f64> {
+    let mean = mean_capacity(state.cluster);
+    let size = |replica: usize| {
+        let shares = state.demand(replica).iter().zip(&mean);
+        shares.map(|(demand, mean)| *demand as f64 / mean).fold(0.0, f64::max)
+    };
+    (0..state.assignment().len()).map(size).collect()
+}
+
+/// Moves a large replica to a node without room, and enough others from there. Returns where each
+/// was before, in order; `None` if it cannot be done, and nothing has changed.
+fn eject(
+    state: &mut State,
+    costs: &mut Costs,
+    sizes: &[f64],
+    random: &mut Random,
+) -> Option<Vec<(usize, NodeIx)>> {
+    let replica = (0..LARGEST_OF)
+        .map(|_| random.below(sizes.len()))
+        .max_by(|one, other| sizes[*one].total_cmp(&sizes[*other]))?;
+    let nodes = state.cluster.nodes.len();
+    let from = state.node_of(replica)?;
+    let to = NodeIx::new(random.below(nodes));
+    let demand = state.demand(replica).iter().zip(state.capacity(to.ix()));
+    if to == from
+        || demand.into_iter().any(|(demand, capacity)| demand > capacity)
+        || !state.cluster.may_run(ReplicaIx::new(replica), to)
+        || !state.tallies.allow(state.cluster, replica, Some(from), to)
+    {
+        return None;
+    }
+    let mut journal = vec![(replica, from)];
+    let change = costs.shift(state, replica, to);
+    costs.apply_shift(state, replica, to, change);
+    while state.excess(to.ix()) > 0.0 {
+        let ejected =
+            if journal.len() > EJECTED { None } else { leaver(state, to, replica, random) };
+        let target = ejected.and_then(|ejected| {
+            let targets = (0..TARGETS).map(|at| match at {
+                0 => from,
+                _ => NodeIx::new(random.below(nodes)),
+            });
+            let targets = targets.filter(|at| *at != to && state.allows(ejected, *at));
+            let targets: Vec<NodeIx> = targets.collect();
+            let priced = targets.into_iter().map(|at| (costs.shift(state, ejected, at), at));
+            let (change, at) = priced.min_by(|one, other| one.0.total_cmp(&other.0))?;
+            Some((ejected, at, change))
+        });
+        let Some((ejected, at, change)) = target else {
+            undo(state, costs, journal);
+            return None;
+        };
+        journal.push((ejected, to));
+        costs.apply_shift(state, ejected, at, change);
+    }
+    Some(journal)
+}
+
+/// A random replica of a node that needs what the node lacks.
+fn leaver(state: &State, node: NodeIx, but: usize, random: &mut Random) -> Option<usize> {
+    let lacking = state.held(node.ix()).iter().zip(state.capacity(node.ix()));
+    let metric = lacking.into_iter().position(|(held, capacity)| held > capacity)?;
+    let on = state.replicas_on(node.ix());
+    (0..TARGETS)
+        .map(|_| on[random.below(on.len())] as usize)
+        .find(|replica| *replica != but && state.demand(*replica)[metric] > 0)
+}
+
+/// Takes moves back.
+fn undo(state: &mut State, costs: &mut Costs, journal: Vec<(usize, NodeIx)>) {
+    for (replica, from) in journal.into_iter().rev() {
+        let change = costs.shift(state, replica, from);
+        costs.apply_shift(state, replica, from, change);
+    }
 }

@@ -12,13 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum Violation {
     /// The replica has no node.
     Unplaced {
-        /// Its position.
-        replica: usize,
+        /// The replica.
+        replica: String,
     },
     /// The replica is on a node that its service excludes, or that takes no replicas.
     Excluded {
-        /// Its position.
-        replica: usize,
+        /// The replica.
+        replica: String,
         /// The node.
         node: String,
     },
@@ -99,11 +99,12 @@ pub fn audit(cluster: &Cluster, assignment: &Assignment) -> Vec<Violation> {
     assert_eq!(assignment.len(), cluster.replicas.len(), "one node for each replica");
     let mut found = Vec::new();
     for (position, node) in assignment.iter().enumerate() {
+        let replica = || cluster.replicas[position].name.clone();
         match node {
-            None => found.push(Violation::Unplaced { replica: position }),
+            None => found.push(Violation::Unplaced { replica: replica() }),
             Some(node) if !cluster.may_run(ReplicaIx::new(position), *node) => {
                 let node = cluster.nodes[node.ix()].name.clone();
-                found.push(Violation::Excluded { replica: position, node });
+                found.push(Violation::Excluded { replica: replica(), node });
             }
             Some(_) => {}
         }

@@ -80,6 +80,7 @@ impl Builder {
         });
         self.0.services.push(Service { name: service.to_owned(), allowed: None });
         self.0.replicas.push(Replica {
+            name: service.to_owned(),
             service: ServiceIx::new(self.0.services.len() - 1),
             role: Role::Instance,
             node,

@@ -136,6 +136,8 @@ pub enum Role {
 /// A replica.
 #[derive(Clone, Debug)]
 pub struct Replica {
+    /// Its name, unique in the cluster.
+    pub name: String,
     /// Its service.
     pub service: ServiceIx,
     /// Its role.

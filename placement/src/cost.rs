@@ -305,3 +305,89 @@ impl<'a> Costs<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Costs;
+    use crate::cluster::{Cluster, LevelIx, MetricIx, NodeIx};
+    use crate::objective::{Balance, Failovers, Objective, Reassignment, evaluate};
+    use crate::random::Random;
+    use crate::state::State;
+
+    /// Five nodes in two domains, 24 replicas of eight services, whole costs.
+    fn cluster(objective: Objective) -> Cluster {
+        let mut builder = Cluster::builder("sums").metric("a", false).metric("b", true);
+        for node in 0..5 {
+            builder = builder.node(&format!("n{node}"), [Some(60 + node), Some(70)]);
+        }
+        builder = builder.level("domain", ["x", "x", "y", "y", "y"]);
+        for replica in 0..24_i64 {
+            let node = (replica != 7).then(|| format!("n{}", replica % 5));
+            let demand = [1 + replica * 7 % 11, 1 + replica * 5 % 13];
+            builder = builder.replica(&format!("r{replica}"), node.as_deref(), demand);
+        }
+        let regroup = |cluster: &mut Cluster| {
+            for (position, replica) in cluster.replicas.iter_mut().enumerate() {
+                replica.service = crate::cluster::ServiceIx::new(position % 8);
+                replica.move_cost = 1.0 + (position % 3) as f64;
+            }
+        };
+        builder.objective(objective).with(regroup).build()
+    }
+
+    fn objectives() -> [Objective; 2] {
+        [
+            Objective::Failovers(Failovers {
+                fragmentation: 0.5,
+                levels: vec![LevelIx::NODE, LevelIx::new(1)],
+            }),
+            Objective::Reassignment(Reassignment {
+                load: vec![3.0, 5.0],
+                safety: vec![vec![20, 25]; 5],
+                balance: vec![Balance {
+                    first: MetricIx::new(0),
+                    second: MetricIx::new(1),
+                    target: 2,
+                    weight: 7.0,
+                }],
+                replica_moves: 2.0,
+                service_moves: 11.0,
+                node_moves: 1.0,
+                between: (0..5).map(|from| (0..5).map(|to| from * to % 4).collect()).collect(),
+            }),
+        ]
+    }
+
+    #[test]
+    fn changes_add_up_to_the_value_from_scratch_and_moves_back_restore_it() {
+        for objective in objectives() {
+            let cluster = cluster(objective);
+            let mut state = State::today(&cluster);
+            state.put(7, NodeIx::new(2));
+            let mut costs = Costs::new(&state);
+            let mut random = Random::new(3);
+            for _ in 0..4_000 {
+                let (one, other) = (random.below(24), random.below(24));
+                let before = costs.total;
+                let from = state.node_of(one).expect("all have a node");
+                if random.bits() & 1 == 0 {
+                    let to = NodeIx::new(random.below(5));
+                    if to == from {
+                        continue;
+                    }
+                    let change = costs.shift(&state, one, to);
+                    costs.apply_shift(&mut state, one, to, change);
+                    let value = evaluate(&cluster, state.assignment()).total;
+                    assert!((costs.total - value).abs() < 1e-9, "{} is {value}", costs.total);
+                    let back = costs.shift(&state, one, from);
+                    assert!((costs.total + back - before).abs() < 1e-9);
+                } else if state.node_of(other) != Some(from) {
+                    let change = costs.swap(&state, one, other);
+                    costs.apply_swap(&mut state, one, other, change);
+                    let value = evaluate(&cluster, state.assignment()).total;
+                    assert!((costs.total - value).abs() < 1e-9, "{} is {value}", costs.total);
+                }
+            }
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! Packs the replicas of some nodes anew: node by node, each filling enumerated from the largest
+//! Packs the replicas of some nodes from scratch: node by node, each filling enumerated from the largest
 //! replica down (bin completion), with the space that may stay empty as the limit.
 
 use crate::cluster::{Amount, NodeIx};

@@ -110,7 +110,7 @@ pub fn search(cluster: &Cluster, limits: &Limits) -> Found {
     }
 }
 
-/// Mends what is broken with few moves; where that fails, packs nodes anew, more and more of them.
+/// Mends what is broken with few moves; where that fails, packs nodes from scratch, more and more of them.
 fn make_valid(state: &mut State, limits: &Limits) {
     if mend(state, MEND_STEPS) {
         return;

@@ -1,0 +1,261 @@
+//! Instances of the ROADEF/EURO challenge 2012 (Google machine reassignment): a model and an
+//! assignment, whole numbers separated by white space, plain or gzip.
+
+use super::ClusterError;
+use flate2::read::GzDecoder;
+use placement::{
+    Amount, Balance, Cluster, DomainIx, Group, GroupIx, Level, LevelIx, Metric, MetricIx, Node,
+    NodeIx, NodeState, Objective, Reassignment, Replica, ReplicaIx, Role, Rule, Service, ServiceIx,
+};
+use std::fs;
+use std::io::{BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// The largest number that is read: sums of a million of them, times a thousand, fit 63 bits.
+const MOST: Amount = 1_000_000_000_000;
+/// The largest number of machines, processes, services or resources.
+const MANY: usize = 1_000_000;
+
+/// The numbers of a file, in order.
+struct Numbers {
+    file: PathBuf,
+    text: String,
+    /// Where the next number begins, and which one it is, from 1.
+    offset: usize,
+    position: usize,
+}
+
+impl Numbers {
+    fn open(file: &Path) -> Result<Numbers, ClusterError> {
+        let bytes = fs::read(file).map_err(ClusterError::file(file))?;
+        let mut text = String::new();
+        if bytes.starts_with(&[0x1f, 0x8b]) {
+            let mut decoder = GzDecoder::new(bytes.as_slice());
+            decoder.read_to_string(&mut text).map_err(ClusterError::file(file))?;
+        } else {
+            bytes.as_slice().read_to_string(&mut text).map_err(ClusterError::file(file))?;
+        }
+        Ok(Numbers { file: file.to_owned(), text, offset: 0, position: 0 })
+    }
+
+    fn broken(&self, rule: impl Into<String>) -> ClusterError {
+        ClusterError::Number {
+            file: self.file.clone(),
+            position: self.position,
+            rule: rule.into(),
+        }
+    }
+
+    fn word(&mut self) -> Option<&str> {
+        let rest = &self.text[self.offset..];
+        let start = self.offset + rest.find(|c: char| !c.is_ascii_whitespace())?;
+        let rest = &self.text[start..];
+        let end = start + rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(rest.len());
+        self.offset = end;
+        self.position += 1;
+        Some(&self.text[start..end])
+    }
+
+    /// The next number, from 0 to `most`.
+    fn next(&mut self, what: &str, most: Amount) -> Result<Amount, ClusterError> {
+        match self.word().map(str::to_owned) {
+            None => {
+                self.position += 1;
+                Err(self.broken(format!("the file ends; {what} is missing")))
+            }
+            Some(word) => match word.parse() {
+                Ok(number) if (0..=most).contains(&number) => Ok(number),
+                _ => {
+                    let shown: String = word.chars().take(40).collect();
+                    let rule = format!("{what} is {shown:?}; it must be from 0 to {most}");
+                    Err(self.broken(rule))
+                }
+            },
+        }
+    }
+
+    fn amount(&mut self, what: &str) -> Result<Amount, ClusterError> {
+        self.next(what, MOST)
+    }
+
+    fn count(&mut self, what: &str) -> Result<usize, ClusterError> {
+        Ok(usize::try_from(self.next(what, MANY as Amount)?).unwrap_or(MANY))
+    }
+
+    /// A position in a list of `length`.
+    fn index(&mut self, what: &str, length: usize) -> Result<usize, ClusterError> {
+        if length == 0 {
+            return Err(self.broken(format!("{what} refers to an empty list")));
+        }
+        Ok(usize::try_from(self.next(what, length as Amount - 1)?).unwrap_or(0))
+    }
+
+    fn list<T>(
+        &mut self,
+        length: usize,
+        mut read: impl FnMut(&mut Numbers) -> Result<T, ClusterError>,
+    ) -> Result<Vec<T>, ClusterError> {
+        (0..length).map(|_| read(self)).collect()
+    }
+
+    fn end(&mut self) -> Result<(), ClusterError> {
+        match self.word() {
+            None => Ok(()),
+            Some(_) => Err(self.broken("the file must end here")),
+        }
+    }
+}
+
+fn small(number: Amount) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// Reads a model and its initial assignment.
+pub fn read(model: &Path, assignment: &Path) -> Result<Cluster, ClusterError> {
+    let mut numbers = Numbers::open(model)?;
+    let resources = numbers.count("the number of resources")?;
+    let (mut metrics, mut load) = (Vec::new(), Vec::new());
+    for resource in 0..resources {
+        let transient = numbers.next("transient", 1)? == 1;
+        metrics.push(Metric { name: format!("r{resource}"), transient });
+        load.push(numbers.amount("a load cost weight")? as f64);
+    }
+    let machines = numbers.count("the number of machines")?;
+    let mut nodes = Vec::new();
+    let (mut places, mut safety, mut between) = ([Vec::new(), Vec::new()], Vec::new(), Vec::new());
+    for machine in 0..machines {
+        for (of, what) in places.iter_mut().zip(["a neighbourhood", "a location"]) {
+            of.push(numbers.count(what)?);
+        }
+        let capacity = numbers.list(resources, |n| n.amount("a capacity").map(Some))?;
+        safety.push(numbers.list(resources, |n| n.amount("a safety capacity"))?);
+        let costs = numbers.list(machines, |n| n.next("a move cost", Amount::from(u32::MAX)))?;
+        between.push(costs.into_iter().map(small).collect());
+        nodes.push(Node { name: format!("m{machine}"), state: NodeState::Up, capacity });
+    }
+    let own: Vec<usize> = (0..machines).collect();
+    let [neighbourhoods, locations] = places;
+    let levels = vec![
+        level("node", "m", &own),
+        level("neighbourhood", "n", &neighbourhoods),
+        level("location", "l", &locations),
+    ];
+    let count = numbers.count("the number of services")?;
+    let (mut services, mut spread, mut depends) = (Vec::new(), Vec::new(), Vec::new());
+    for service in 0..count {
+        spread.push(small(numbers.next("a spread minimum", Amount::from(u32::MAX))?));
+        let dependencies = numbers.count("the number of dependencies")?;
+        depends.push(numbers.list(dependencies, |n| n.index("a dependency", count))?);
+        services.push(Service { name: format!("s{service}"), allowed: None });
+    }
+    let processes = numbers.count("the number of processes")?;
+    let mut groups: Vec<Group> = (services.iter())
+        .map(|service| Group { name: service.name.clone(), members: Vec::new() })
+        .collect();
+    let mut replicas = Vec::new();
+    for process in 0..processes {
+        let service = numbers.index("the service of a process", count)?;
+        let demand = numbers.list(resources, |n| n.amount("a requirement"))?;
+        let move_cost = numbers.amount("a process move cost")? as f64;
+        groups[service].members.push(ReplicaIx::new(process));
+        replicas.push(Replica {
+            name: format!("p{process}"),
+            service: ServiceIx::new(service),
+            role: Role::Instance,
+            node: None,
+            demand,
+            move_cost,
+        });
+    }
+    let pairs = numbers.count("the number of balance costs")?;
+    let balance = numbers.list(pairs, |n| {
+        Ok(Balance {
+            first: MetricIx::new(n.index("a balance resource", resources)?),
+            second: MetricIx::new(n.index("a balance resource", resources)?),
+            target: n.next("a balance target", 1_000)?,
+            weight: n.amount("a balance weight")? as f64,
+        })
+    })?;
+    let mut weight = |what| numbers.amount(what).map(|weight| weight as f64);
+    let objective = Objective::Reassignment(Reassignment {
+        load,
+        safety,
+        balance,
+        replica_moves: weight("the weight of process moves")?,
+        service_moves: weight("the weight of service moves")?,
+        node_moves: weight("the weight of machine moves")?,
+        between,
+    });
+    numbers.end()?;
+    for (replica, node) in replicas.iter_mut().zip(solution(assignment, processes, machines)?) {
+        replica.node = Some(node);
+    }
+    Ok(Cluster {
+        name: model.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        metrics,
+        levels,
+        nodes,
+        services,
+        replicas,
+        rules: rules(&groups, &spread, &depends),
+        groups,
+        objective,
+    })
+}
+
+/// Domains by number; numbers without a machine are left out.
+fn level(name: &str, prefix: &str, of: &[usize]) -> Level {
+    let mut used: Vec<usize> = of.to_vec();
+    used.sort_unstable();
+    used.dedup();
+    let position = |number: &usize| DomainIx::new(used.binary_search(number).unwrap_or(0));
+    Level {
+        name: name.to_owned(),
+        domain_of: of.iter().map(position).collect(),
+        domains: used.iter().map(|number| format!("{prefix}{number}")).collect(),
+    }
+}
+
+fn rules(groups: &[Group], spread: &[u32], depends: &[Vec<usize>]) -> Vec<Rule> {
+    const NEIGHBOURHOOD: usize = 1;
+    const LOCATION: usize = 2;
+    let mut rules = Vec::new();
+    for (service, of) in groups.iter().enumerate() {
+        let group = GroupIx::new(service);
+        if of.members.len() > 1 {
+            rules.push(Rule::PerDomain { group, level: LevelIx::NODE, most: 1 });
+        }
+        if spread[service] > 1 {
+            let (level, least) = (LevelIx::new(LOCATION), spread[service]);
+            rules.push(Rule::AtLeast { group, level, least });
+        }
+        for to in &depends[service] {
+            let (to, level) = (GroupIx::new(*to), LevelIx::new(NEIGHBOURHOOD));
+            rules.push(Rule::Near { group, to, level });
+        }
+    }
+    rules
+}
+
+/// Reads an assignment: one machine for each process.
+pub fn solution(
+    file: &Path,
+    processes: usize,
+    machines: usize,
+) -> Result<Vec<NodeIx>, ClusterError> {
+    let mut numbers = Numbers::open(file)?;
+    let read = |n: &mut Numbers| n.index("the machine of a process", machines).map(NodeIx::new);
+    let nodes = numbers.list(processes, read)?;
+    numbers.end()?;
+    Ok(nodes)
+}
+
+/// Writes an assignment in the form of the challenge, which its checkers read.
+pub fn write(file: &Path, nodes: &[NodeIx]) -> Result<(), ClusterError> {
+    let words: Vec<String> = nodes.iter().map(|node| node.ix().to_string()).collect();
+    let created = fs::File::create(file).map_err(ClusterError::file(file))?;
+    let mut writer = BufWriter::new(created);
+    writeln!(writer, "{}", words.join(" "))
+        .and_then(|()| writer.flush())
+        .map_err(ClusterError::file(file))
+}

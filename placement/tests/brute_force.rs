@@ -1,0 +1,213 @@
+//! The search against every assignment of small random clusters, whose rules are checked here once
+//! more, apart from the audit.
+
+use placement::{
+    Assignment, Cluster, Failovers, GroupIx, LevelIx, Limits, NodeIx, NodeState, Objective, Rule,
+    audit, bound, evaluate, search,
+};
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+struct Small {
+    capacities: Vec<(i64, i64)>,
+    states: Vec<u8>,
+    /// Node of today, two demands, move cost, allowed nodes as bits.
+    replicas: Vec<(Option<usize>, i64, i64, u8, u8)>,
+    domains: Vec<u8>,
+    transient: bool,
+    /// Kind, group as bits, other group as bits, level, number.
+    rules: Vec<(u8, u8, u8, bool, u32)>,
+    fragmentation: bool,
+}
+
+fn small() -> impl Strategy<Value = Small> {
+    (2..=3_usize).prop_flat_map(|nodes| {
+        let replica = (
+            prop::option::weighted(0.7, 0..nodes),
+            0..6_i64,
+            0..6_i64,
+            1..4_u8,
+            prop_oneof![3 => Just(0xff_u8), 1 => any::<u8>()],
+        );
+        let rule = (0..5_u8, any::<u8>(), any::<u8>(), any::<bool>(), 1..3_u32);
+        (
+            prop::collection::vec((4..12_i64, 4..12_i64), nodes),
+            prop::collection::vec(prop_oneof![6 => Just(0_u8), 1 => Just(1), 1 => Just(2)], nodes),
+            prop::collection::vec(replica, 1..=6),
+            prop::collection::vec(0..2_u8, nodes),
+            any::<bool>(),
+            prop::collection::vec(rule, 0..=2),
+            any::<bool>(),
+        )
+            .prop_map(
+                |(capacities, states, replicas, domains, transient, rules, fragmentation)| Small {
+                    capacities,
+                    states,
+                    replicas,
+                    domains,
+                    transient,
+                    rules,
+                    fragmentation,
+                },
+            )
+    })
+}
+
+fn cluster(of: &Small) -> Cluster {
+    let mut builder = Cluster::builder("small").metric("a", false).metric("b", of.transient);
+    for (node, (a, b)) in of.capacities.iter().enumerate() {
+        builder = builder.node(&format!("n{node}"), [Some(*a), Some(*b)]);
+    }
+    let domains: Vec<String> = of.domains.iter().map(|domain| format!("d{domain}")).collect();
+    builder = builder.level("domain", domains.iter().map(String::as_str));
+    for (replica, (node, a, b, ..)) in of.replicas.iter().enumerate() {
+        let node = node.map(|node| format!("n{node}"));
+        builder = builder.replica(&format!("r{replica}"), node.as_deref(), [*a, *b]);
+    }
+    let members = |bits: u8| (0..of.replicas.len()).filter(move |r| bits >> r & 1 == 1);
+    for (at, (kind, one, other, level, number)) in of.rules.iter().enumerate() {
+        builder = builder.group("one", members(*one)).group("other", members(*other));
+        let (group, to) = (GroupIx::new(2 * at), GroupIx::new(2 * at + 1));
+        let level = if *level { LevelIx::NODE } else { LevelIx::new(1) };
+        builder = builder.rule(match kind {
+            0 => Rule::PerDomain { group, level, most: *number },
+            1 => Rule::AtLeast { group, level, least: *number },
+            2 => Rule::AtMost { group, level, most: *number },
+            3 => Rule::Near { group, to, level },
+            _ => Rule::Apart { group, from: to, level },
+        });
+    }
+    let fragmentation = if of.fragmentation { 0.05 } else { 0.0 };
+    let levels = vec![LevelIx::new(1)];
+    builder
+        .objective(Objective::Failovers(Failovers { fragmentation, levels }))
+        .with(|cluster| {
+            for (node, state) in cluster.nodes.iter_mut().zip(&of.states) {
+                node.state = [NodeState::Up, NodeState::Draining, NodeState::Down][*state as usize];
+            }
+            for (replica, (.., cost, allowed)) in of.replicas.iter().enumerate() {
+                cluster.replicas[replica].move_cost = f64::from(*cost);
+                let allowed = (0..of.capacities.len()).map(|node| allowed >> node & 1 == 1);
+                cluster.services[replica].allowed = Some(allowed.collect());
+            }
+        })
+        .build()
+}
+
+/// The rules, from the description alone.
+fn is_valid(of: &Small, at: &[usize]) -> bool {
+    let domain =
+        |level: bool, node: usize| if level { node } else { 100 + of.domains[node] as usize };
+    let placed = at
+        .iter()
+        .zip(&of.replicas)
+        .all(|(node, (.., allowed))| of.states[*node] == 0 && allowed >> node & 1 == 1);
+    let fits = (0..of.capacities.len()).all(|node| {
+        let (mut a, mut b) = (0, 0);
+        for (now, (today, needs_a, needs_b, ..)) in at.iter().zip(&of.replicas) {
+            let leaves = *today == Some(node) && *now != node && of.states[node] != 2;
+            if *now == node {
+                a += needs_a;
+            }
+            if *now == node || (leaves && of.transient) {
+                b += needs_b;
+            }
+        }
+        a <= of.capacities[node].0 && b <= of.capacities[node].1
+    });
+    placed
+        && fits
+        && of.rules.iter().all(|(kind, one, other, level, number)| {
+            let domains = |bits: u8| -> Vec<usize> {
+                let members = (0..at.len()).filter(|r| bits >> r & 1 == 1);
+                members.map(|r| domain(*level, at[r])).collect()
+            };
+            let distinct = |mut of: Vec<usize>| {
+                of.sort_unstable();
+                of.dedup();
+                of.len()
+            };
+            let (ours, others) = (domains(*one), domains(*other));
+            match kind {
+                0 => {
+                    ours.iter().all(|d| ours.iter().filter(|e| *e == d).count() <= *number as usize)
+                }
+                1 => distinct(ours) >= *number as usize,
+                2 => distinct(ours) <= *number as usize,
+                3 => ours.iter().all(|d| others.contains(d)),
+                _ => ours.iter().all(|d| !others.contains(d)),
+            }
+        })
+}
+
+fn all(of: &Small) -> Vec<Vec<usize>> {
+    let (nodes, replicas) = (of.capacities.len(), of.replicas.len());
+    let count = nodes.pow(u32::try_from(replicas).expect("few"));
+    let digits = |mut number: usize| {
+        let digit = |_| {
+            let digit = number % nodes;
+            number /= nodes;
+            digit
+        };
+        (0..replicas).map(digit).collect()
+    };
+    (0..count).map(digits).collect()
+}
+
+fn assignment(at: &[usize]) -> Assignment {
+    at.iter().map(|node| Some(NodeIx::new(*node))).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+    #[test]
+    fn audit_agrees_with_the_rules_on_every_assignment(of in small()) {
+        let cluster = cluster(&of);
+        for at in all(&of) {
+            let found = audit(&cluster, &assignment(&at));
+            prop_assert_eq!(found.is_empty(), is_valid(&of, &at), "{:?}: {:?}", at, found);
+        }
+    }
+
+    #[test]
+    fn no_valid_assignment_is_below_the_bound(of in small()) {
+        let cluster = cluster(&of);
+        let bound = bound(&cluster);
+        for at in all(&of).into_iter().filter(|at| is_valid(&of, at)) {
+            let value = evaluate(&cluster, &assignment(&at)).total;
+            prop_assert!(value >= bound - 1e-9, "{:?}: {} below {}", at, value, bound);
+        }
+    }
+
+    #[test]
+    fn what_the_search_calls_valid_is_valid_and_whole(of in small()) {
+        let cluster = cluster(&of);
+        let found = search(&cluster, &Limits::rounds(1));
+        if found.violations.is_empty() {
+            let at: Vec<usize> =
+                found.assignment.iter().map(|node| node.expect("it is placed").ix()).collect();
+            prop_assert!(is_valid(&of, &at), "{:?}", at);
+            prop_assert!(found.value.total >= found.bound - 1e-9);
+        }
+    }
+
+    #[test]
+    fn without_rules_search_finds_the_least_weight_of_moves(mut of in small()) {
+        of.rules.clear();
+        of.fragmentation = false;
+        let cluster = cluster(&of);
+        let values = all(&of).into_iter().filter(|at| is_valid(&of, at));
+        let best = values
+            .map(|at| evaluate(&cluster, &assignment(&at)).total)
+            .min_by(f64::total_cmp);
+        let found = search(&cluster, &Limits::rounds(1));
+        match best {
+            Some(best) => {
+                prop_assert!(found.violations.is_empty(), "{:?}", found.violations);
+                prop_assert_eq!(found.value.total, best);
+            }
+            None => prop_assert!(!found.violations.is_empty()),
+        }
+    }
+}

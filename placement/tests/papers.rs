@@ -1,0 +1,97 @@
+//! The examples of *Solver-In-The-Loop Cluster Resource Management*, section 2.2.
+
+use placement::{Builder, Cluster, Limits, search};
+
+/// Figures 5 to 7: node 5 must lose a third of its load, and no other node has more than a third free. Weights
+/// are demands. Moving two yellow replicas costs 66; a small one that makes room for the red one, 39.
+#[test]
+fn room_is_made_for_one_replica_instead_of_moving_two() {
+    let mut builder = Cluster::builder("SIL figure 5").metric("r", false);
+    for node in 1..=10 {
+        builder = builder.node(&format!("n{node}"), [Some(100)]);
+    }
+    let mut weights = Vec::new();
+    let mut add = |builder: Builder, name: &str, node: &str, demand: i64| {
+        weights.push(demand as f64);
+        builder.replica(name, Some(node), [demand])
+    };
+    for (at, demand) in [33, 33, 33, 35].into_iter().enumerate() {
+        builder = add(builder, &format!("five{at}"), "n5", demand);
+    }
+    // 33 are free on nodes 2 and 4, 32 and a movable 4 on node 3, little elsewhere.
+    for (node, demands) in [
+        ("n1", &[95][..]),
+        ("n2", &[67]),
+        ("n3", &[64, 4]),
+        ("n4", &[67]),
+        ("n6", &[96]),
+        ("n7", &[90]),
+        ("n8", &[95]),
+        ("n9", &[95]),
+        ("n10", &[95]),
+    ] {
+        for (at, demand) in demands.iter().enumerate() {
+            builder = add(builder, &format!("{node}-{at}"), node, *demand);
+        }
+    }
+    let cluster = builder
+        .with(|cluster| {
+            for (replica, weight) in cluster.replicas.iter_mut().zip(&weights) {
+                replica.move_cost = *weight;
+            }
+        })
+        .build();
+    let found = search(&cluster, &Limits::rounds(1));
+    assert!(found.violations.is_empty(), "{:?}", found.violations);
+    assert_eq!(found.value.total, 39.0);
+}
+
+/// Figures 2 to 4: a greedy repair moves four small replicas, two moves are enough.
+#[test]
+fn two_moves_are_enough_where_greed_takes_four() {
+    let mut builder = Cluster::builder("SIL figure 2").metric("r", false);
+    for node in 1..=10 {
+        builder = builder.node(&format!("n{node}"), [Some(100)]);
+    }
+    // Node 5 is at 140. Only its large replica frees enough, and no node has room for it before the
+    // small one on node 2 leaves.
+    let loads = [
+        ("n5", &[20, 20, 20, 20, 60][..]),
+        ("n1", &[45, 45]),
+        ("n2", &[40, 10]),
+        ("n3", &[45, 45]),
+        ("n4", &[40, 41]),
+        ("n6", &[45, 45]),
+        ("n7", &[80]),
+        ("n8", &[80]),
+        ("n9", &[80]),
+        ("n10", &[80]),
+    ];
+    for (node, demands) in loads {
+        for (at, demand) in demands.iter().enumerate() {
+            builder = builder.replica(&format!("{node}-{at}"), Some(node), [*demand]);
+        }
+    }
+    let cluster = builder.build();
+    let found = search(&cluster, &Limits::rounds(1));
+    assert!(found.violations.is_empty(), "{:?}", found.violations);
+    assert_eq!(found.value.total, 2.0);
+}
+
+/// The same seed gives the same answer, and another thread count the same for one thread.
+#[test]
+fn a_seed_gives_the_same_answer_twice() {
+    let mut builder = Cluster::builder("seeds").metric("r", false);
+    for node in 0..6 {
+        builder = builder.node(&format!("n{node}"), [Some(100)]);
+    }
+    for replica in 0..30_i64 {
+        let demand = 7 + replica * 13 % 17;
+        builder = builder.replica(&format!("r{replica}"), None, [demand]);
+    }
+    let cluster = builder.build();
+    let first = search(&cluster, &Limits::rounds(20));
+    let second = search(&cluster, &Limits::rounds(20));
+    assert_eq!(first.assignment, second.assignment);
+    assert!(first.violations.is_empty());
+}
