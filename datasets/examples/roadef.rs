@@ -24,7 +24,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut best: BTreeMap<String, (f64, f64)> = BTreeMap::new();
     let mut sheet = csv::Reader::from_path(folder.join("instances.csv"))?;
     let heads = sheet.headers()?.clone();
-    let column = |name: &str| heads.iter().position(|head| head == name).ok_or("a column is missing");
+    let column =
+        |name: &str| heads.iter().position(|head| head == name).ok_or("a column is missing");
     let (name, value, winner) = (column("instance")?, column("best_sourced")?, column("s41_300s")?);
     for row in sheet.records() {
         let row = row?;
@@ -33,7 +34,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     println!("{seconds} s, two threads, seed {seed}");
-    println!("instance         value          bound           best            S41    score   S41's");
+    println!(
+        "instance         value          bound           best            S41    score   S41's"
+    );
     let (mut sum, mut count) = (0.0, 0);
     for (instance, (best, winner)) in best {
         let model = folder.join(format!("model_{instance}.txt.gz"));

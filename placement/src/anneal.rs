@@ -3,9 +3,9 @@
 
 use crate::cluster::{Assignment, NodeIx, ReplicaIx};
 use crate::cost::Costs;
+use crate::limits::{Limits, Progress};
 use crate::mend::mean_capacity;
 use crate::random::Random;
-use crate::search::{Limits, Progress};
 use crate::state::State;
 use std::sync::Mutex;
 
@@ -133,7 +133,7 @@ fn walk(
             (limits.progress)(&Progress { value: own.0, bound });
         }
     }
-    let value = crate::objective::evaluate(state.cluster, &own.1).total;
+    let value = crate::value::evaluate(state.cluster, &own.1).total;
     let mut best = best.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     // Of equal values the smaller assignment, so that the order of threads does not matter.
     if (value, &own.1) < (best.0, &best.1) {

@@ -1,8 +1,11 @@
 //! Lower bounds: what no assignment can be below.
 
-use crate::cluster::LevelIx;
-use crate::cluster::{Amount, Cluster, NodeIx, NodeState, ReplicaIx, Rule};
-use crate::objective::{Failovers, Objective, Reassignment, evaluate};
+use crate::cluster::{
+    Amount, Cluster, DomainIx, Failovers, LevelIx, NodeIx, NodeState, Objective, Reassignment,
+    ReplicaIx, Rule,
+};
+use crate::value::evaluate;
+use std::collections::BTreeMap;
 
 /// A value that no valid assignment is below.
 pub fn bound(cluster: &Cluster) -> f64 {
@@ -21,7 +24,8 @@ fn failovers(cluster: &Cluster, of: &Failovers) -> f64 {
             on[node.ix()].push(position);
         }
     }
-    let moves: f64 = (0..on.len()).map(|node| must_leave(cluster, node, &on[node])).sum();
+    let by_node: f64 = (0..on.len()).map(|node| must_leave(cluster, node, &on[node])).sum();
+    let moves = by_node.max(crowded(cluster));
     let mut today = cluster.today();
     for node in &mut today {
         // Replicas of lost nodes weigh nothing until they are placed, and then only add.
@@ -68,6 +72,38 @@ fn must_leave(cluster: &Cluster, node: usize, on: &[usize]) -> f64 {
         }
     }
     forced + most
+}
+
+/// The lightest replicas that are too many in their domains, over groups without a common member.
+fn crowded(cluster: &Cluster) -> f64 {
+    let mut counted = vec![false; cluster.replicas.len()];
+    let mut of_groups: Vec<(f64, usize)> = Vec::new();
+    for rule in &cluster.rules {
+        let Rule::PerDomain { group, level, most } = rule else { continue };
+        let mut by_domain: BTreeMap<DomainIx, Vec<f64>> = BTreeMap::new();
+        for member in &cluster.groups[group.ix()].members {
+            let replica = &cluster.replicas[member.ix()];
+            if let Some(node) = replica.node {
+                by_domain.entry(cluster.domain(*level, node)).or_default().push(replica.move_cost);
+            }
+        }
+        let lightest = |mut weights: Vec<f64>| -> f64 {
+            weights.sort_by(f64::total_cmp);
+            let too_many = weights.len().saturating_sub(*most as usize);
+            weights[..too_many].iter().sum()
+        };
+        of_groups.push((by_domain.into_values().map(lightest).sum(), group.ix()));
+    }
+    of_groups.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
+    let mut sum = 0.0;
+    for (weight, group) in of_groups.into_iter().filter(|(weight, _)| *weight > 0.0) {
+        let members = &cluster.groups[group].members;
+        if members.iter().all(|member| !counted[member.ix()]) {
+            members.iter().for_each(|member| counted[member.ix()] = true);
+            sum += weight;
+        }
+    }
+    sum
 }
 
 /// The least weight of items whose amounts cover an excess: the relaxation to fractions, or the

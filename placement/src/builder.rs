@@ -1,10 +1,9 @@
 //! Makes clusters by hand, for examples, tests and importers.
 
 use crate::cluster::{
-    Amount, Cluster, DomainIx, Group, GroupIx, Level, LevelIx, Metric, Node, NodeIx, NodeState,
-    Replica, ReplicaIx, Role, Rule, Service, ServiceIx,
+    Amount, Cluster, DomainIx, Failovers, Group, GroupIx, Level, LevelIx, Metric, Node, NodeIx,
+    NodeState, Objective, Replica, ReplicaIx, Role, Rule, Service, ServiceIx,
 };
-use crate::objective::{Failovers, Objective};
 
 /// A cluster that is being made. Names that are not known panic: files are read with errors instead.
 #[derive(Clone, Debug)]

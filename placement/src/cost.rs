@@ -1,8 +1,8 @@
 //! The objective as sums that a move changes in a few places.
 
-use crate::cluster::{Amount, NodeIx};
-use crate::objective::{Failovers, Objective, Reassignment, evaluate};
+use crate::cluster::{Amount, Failovers, NodeIx, Objective, Reassignment};
 use crate::state::State;
+use crate::value::evaluate;
 
 /// The value of a state, with what is needed to tell what a move would change.
 #[derive(Clone, Debug)]
@@ -309,10 +309,12 @@ impl<'a> Costs<'a> {
 #[cfg(test)]
 mod tests {
     use super::Costs;
-    use crate::cluster::{Cluster, LevelIx, MetricIx, NodeIx};
-    use crate::objective::{Balance, Failovers, Objective, Reassignment, evaluate};
+    use crate::cluster::{
+        Balance, Cluster, Failovers, LevelIx, MetricIx, NodeIx, Objective, Reassignment, ServiceIx,
+    };
     use crate::random::Random;
     use crate::state::State;
+    use crate::value::evaluate;
 
     /// Five nodes in two domains, 24 replicas of eight services, whole costs.
     fn cluster(objective: Objective) -> Cluster {
@@ -328,7 +330,7 @@ mod tests {
         }
         let regroup = |cluster: &mut Cluster| {
             for (position, replica) in cluster.replicas.iter_mut().enumerate() {
-                replica.service = crate::cluster::ServiceIx::new(position % 8);
+                replica.service = ServiceIx::new(position % 8);
                 replica.move_cost = 1.0 + (position % 3) as f64;
             }
         };

@@ -25,20 +25,23 @@ mod bound;
 mod builder;
 mod cluster;
 mod cost;
+mod limits;
 mod mend;
-mod objective;
 mod random;
 mod repack;
 mod search;
 mod state;
 mod tally;
+mod value;
 
 pub use audit::{Violation, audit};
 pub use bound::bound;
 pub use builder::Builder;
 pub use cluster::{
-    Amount, Assignment, Cluster, DomainIx, Group, GroupIx, Level, LevelIx, Metric, MetricIx, Node,
-    NodeIx, NodeState, Replica, ReplicaIx, Role, Rule, Service, ServiceIx,
+    Amount, Assignment, Balance, Cluster, DomainIx, Failovers, Group, GroupIx, Level, LevelIx,
+    Metric, MetricIx, Node, NodeIx, NodeState, Objective, Reassignment, Replica, ReplicaIx, Role,
+    Rule, Service, ServiceIx,
 };
-pub use objective::{Balance, Failovers, Objective, Reassignment, Value, evaluate};
-pub use search::{Found, Limits, Progress, search};
+pub use limits::{Limits, Progress};
+pub use search::{Found, search};
+pub use value::{Value, evaluate};

@@ -10,6 +10,7 @@ mod incidents;
 mod inventory;
 mod maintenance;
 mod mover;
+mod place;
 mod plan;
 mod postgres;
 mod profile;
@@ -34,6 +35,7 @@ pub use maintenance::{
     Begin, ListMaintenance, Maintenance, MaintenanceAction, PlanMaintenance, StopMaintenance,
 };
 pub use mover::{AgentPlace, Mover, MoverOptions, Moves, MovesAction};
+pub use place::Place;
 pub use plan::{Plan, PlanSnapshot};
 pub use postgres::StoreOptions;
 pub use profile::{Profile, ProfileAction};
@@ -172,6 +174,8 @@ pub enum Command {
     /// Audit, explain, report and publish the result of a solve
     #[command(subcommand)]
     Result(ResultCommand),
+    /// Place replicas of services on the nodes of a cluster, with few moves
+    Place(Place),
     /// Save server URL and token for later commands
     Login(Login),
     /// Remove the saved server URL and token

@@ -106,7 +106,8 @@ fn crates_depend_in_one_direction() {
         ("bench", &["async-solver", "datasets", "fleet", "ras", "report"]),
         ("capacity-portal", &["api-types", "broker", "control", "decisions", "fleet", "report"]),
         ("control", &["api-types", "broker", "fleet"]),
-        ("datasets", &["fleet"]),
+        ("datasets", &["fleet", "placement"]),
+        ("placement", &[]),
         ("decisions", &["fleet"]),
         ("online-mover", &["broker", "decisions", "fleet"]),
         ("private-postgres", &["broker"]),
@@ -122,6 +123,7 @@ fn crates_depend_in_one_direction() {
                 "decisions",
                 "fleet",
                 "online-mover",
+                "placement",
                 "private-postgres",
                 "report",
             ],
@@ -136,6 +138,7 @@ fn crates_depend_in_one_direction() {
                 "datasets",
                 "fleet",
                 "online-mover",
+                "placement",
                 "ras",
                 "report",
                 "testkit",
@@ -158,7 +161,7 @@ fn the_core_does_no_io() {
     let ours = resolved.ours();
     let direct = resolved.direct(ours["fleet"]);
     assert_eq!(direct, BTreeSet::from(["chrono", "serde", "thiserror"]), "fleet uses nothing else");
-    for name in ["fleet", "async-solver", "decisions"] {
+    for name in ["fleet", "async-solver", "decisions", "placement"] {
         let reached = resolved.reach(ours[name]);
         assert!(reached.contains("serde"), "{name}: {reached:?}");
         for foreign in [
@@ -358,7 +361,7 @@ fn one_file_calls_highs() {
             !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_')
         })
     };
-    for folder in ["fleet/src", "async-solver/src", "datasets/src", "ras/src"] {
+    for folder in ["fleet/src", "async-solver/src", "datasets/src", "placement/src", "ras/src"] {
         for (path, text) in sources(folder) {
             assert_eq!(calls(&text), path == backend, "{}: names highs::", path.display());
         }
@@ -415,6 +418,7 @@ fn pure_crates_read_no_clock_environment_or_randomness() {
         "control/src",
         "capacity-portal/src",
         "datasets/src",
+        "placement/src",
     ] {
         for (path, text) in sources(folder) {
             for impure in [
@@ -433,7 +437,7 @@ fn pure_crates_read_no_clock_environment_or_randomness() {
             }
         }
     }
-    for folder in ["fleet/src", "async-solver/src", "decisions/src"] {
+    for folder in ["fleet/src", "async-solver/src", "decisions/src", "placement/src"] {
         for (path, text) in sources(folder) {
             for io in ["std::fs", "std::net", "std::process", "File::", "println!", "eprintln!"] {
                 assert!(!text.contains(io), "{}: {io}", path.display());

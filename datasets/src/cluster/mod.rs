@@ -1,6 +1,10 @@
-//! Clusters at rest: instances of benchmarks become a `placement::Cluster`.
+//! Clusters at rest: files and instances of benchmarks become a `placement::Cluster`.
 
 mod error;
+mod file;
+mod result;
 pub mod roadef;
 
 pub use error::ClusterError;
+pub use file::{CLUSTER_FORMAT, read};
+pub use result::{Move, PLACEMENT_FORMAT, Placed, PlacementFile};

@@ -39,11 +39,7 @@ impl Numbers {
     }
 
     fn broken(&self, rule: impl Into<String>) -> ClusterError {
-        ClusterError::Number {
-            file: self.file.clone(),
-            position: self.position,
-            rule: rule.into(),
-        }
+        ClusterError::Number { file: self.file.clone(), position: self.position, rule: rule.into() }
     }
 
     fn word(&mut self) -> Option<&str> {
@@ -253,9 +249,9 @@ pub fn solution(
 /// Writes an assignment in the form of the challenge, which its checkers read.
 pub fn write(file: &Path, nodes: &[NodeIx]) -> Result<(), ClusterError> {
     let words: Vec<String> = nodes.iter().map(|node| node.ix().to_string()).collect();
-    let created = fs::File::create(file).map_err(ClusterError::file(file))?;
+    let created = fs::File::create(file).map_err(ClusterError::written(file))?;
     let mut writer = BufWriter::new(created);
     writeln!(writer, "{}", words.join(" "))
         .and_then(|()| writer.flush())
-        .map_err(ClusterError::file(file))
+        .map_err(ClusterError::written(file))
 }

@@ -10,6 +10,7 @@ mod import;
 mod inspect;
 mod live;
 mod next;
+mod place;
 mod plan_snapshot;
 mod rehearse;
 mod report;
@@ -37,6 +38,7 @@ pub fn run(command: Command, context: &Context) -> Result<Verdict> {
         Command::Snapshot(command) => snapshot(&command, context),
         Command::Solve(options) => solve::run(&options, context),
         Command::Result(command) => result(&command, context),
+        Command::Place(options) => place::run(&options, context),
         Command::Login(options) => api::login::login(&options, context),
         Command::Logout(options) => api::login::logout(&options, context),
         Command::Request(options) => api::request::run(&options.action, context),

@@ -2,6 +2,7 @@
 
 mod folder;
 mod interrupted;
+mod placing;
 mod requests;
 mod samples;
 mod solving;

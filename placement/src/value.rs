@@ -1,59 +1,9 @@
 //! What is minimized, from scratch: the reference that the incremental sums of the engines are
 //! tested against, and what the audit reports.
 
-use crate::cluster::{Amount, Assignment, Cluster, LevelIx, MetricIx};
+use crate::cluster::{Assignment, Cluster, Failovers, LevelIx, MetricIx, Objective, Reassignment};
 use serde::Serialize;
 use std::collections::BTreeMap;
-
-/// What is minimized.
-#[derive(Clone, Debug)]
-pub enum Objective {
-    /// Expected failovers.
-    Failovers(Failovers),
-    /// Costs of load, balance and moves: the ROADEF/EURO challenge of 2012.
-    Reassignment(Reassignment),
-}
-
-/// Failovers now, and those to expect because of fragmentation. SIL eq. 5' to 12.
-#[derive(Clone, Debug)]
-pub struct Failovers {
-    /// Weight of failovers because of fragmentation, in failovers: SIL's w_f.
-    pub fragmentation: f64,
-    /// The levels into each domain of which a replica as large as a node must fit.
-    pub levels: Vec<LevelIx>,
-}
-
-/// Costs of the machine reassignment problem.
-#[derive(Clone, Debug)]
-pub struct Reassignment {
-    /// Cost of a unit above the safety capacity, by metric.
-    pub load: Vec<f64>,
-    /// Safety capacity by node and metric.
-    pub safety: Vec<Vec<Amount>>,
-    /// Pairs of metrics whose free amounts should be balanced.
-    pub balance: Vec<Balance>,
-    /// Weight of the move costs of replicas.
-    pub replica_moves: f64,
-    /// Weight of the largest number of moved replicas of a service.
-    pub service_moves: f64,
-    /// Weight of the cost between old and new node.
-    pub node_moves: f64,
-    /// Cost of a move by old node and new node.
-    pub between: Vec<Vec<u32>>,
-}
-
-/// Free amount of `second` should be at least `target` times that of `first`, on each node.
-#[derive(Clone, Copy, Debug)]
-pub struct Balance {
-    /// The metric that sets the need.
-    pub first: MetricIx,
-    /// The metric that must be free.
-    pub second: MetricIx,
-    /// How much of it.
-    pub target: Amount,
-    /// Cost of a missing unit.
-    pub weight: f64,
-}
 
 /// Value of an assignment, by term.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -100,7 +50,8 @@ fn fragmentation(cluster: &Cluster, costs: &Failovers, assignment: &Assignment) 
         least.retain(|least| least.is_finite());
         least.iter().sum::<f64>() / least.len().max(1) as f64
     };
-    costs.levels.iter().map(of_level).sum()
+    // An empty sum is -0.
+    costs.levels.iter().map(of_level).fold(0.0, |sum, level| sum + level)
 }
 
 fn reassignment(

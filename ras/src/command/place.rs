@@ -1,0 +1,197 @@
+//! `ras place`
+
+use crate::cli::Place;
+use crate::context::Context;
+use crate::exit::Verdict;
+use crate::interrupt;
+use crate::layout::{Table, facts};
+use crate::mistake::Hinted;
+use crate::number;
+use crate::quantity::show_duration;
+use crate::terminal::{Spinner, say};
+use anyhow::{Context as _, Result};
+use datasets::cluster::{self, PlacementFile, roadef};
+use fleet::number::{counted, decimal};
+use placement::{Cluster, Found, Limits, Progress, Violation, audit, search};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Moves and violations that are listed; the file has all.
+const LISTED: usize = 20;
+/// Interval of progress lines where there is no terminal.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+pub(super) fn run(options: &Place, context: &Context) -> Result<Verdict> {
+    let cluster = read(options)?;
+    interrupt::listen()?;
+    let began = Instant::now();
+    let found = find(&cluster, options, context, began);
+    let file = PlacementFile::new(&cluster, &found, began.elapsed().as_secs_f64());
+    file.write(&options.out)?;
+    if options.assignment.is_some() {
+        let nodes: Option<Vec<_>> = found.assignment.iter().copied().collect();
+        let nodes = nodes.context("a process has no machine")?;
+        roadef::write(&options.out.join("assignment.txt"), &nodes)?;
+    }
+    let today = audit(&cluster, &cluster.today());
+    context.answer(|| text(&cluster, &today, &found, &file, options), &file)?;
+    Ok(Verdict::fine_if(found.violations.is_empty()))
+}
+
+fn read(options: &Place) -> Result<Cluster> {
+    let cluster = match &options.assignment {
+        Some(assignment) => roadef::read(&options.cluster, assignment),
+        None if options.cluster.to_string_lossy().ends_with(".json") => {
+            cluster::read(&options.cluster)
+        }
+        None => {
+            let what = format!("{}: is not a .json file", options.cluster.display());
+            let hint = "a model of the ROADEF/EURO challenge needs --assignment FILE";
+            return Err(Hinted::new(what, hint).into());
+        }
+    };
+    Ok(cluster?)
+}
+
+fn find(cluster: &Cluster, options: &Place, context: &Context, began: Instant) -> Found {
+    let quiet = context.global.quiet;
+    let line = if quiet { None } else { Spinner::new("{spinner} {wide_msg}") };
+    let last = Mutex::new(began);
+    let progress = |progress: &Progress| {
+        let Progress { value, bound } = *progress;
+        let text = format!(
+            "value {} | bound {} | {} of {}",
+            decimal(value),
+            decimal(bound),
+            show_duration(began.elapsed()),
+            show_duration(options.deadline)
+        );
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        match &line {
+            Some(line) => line.set(&text),
+            None if !quiet && last.elapsed() >= INTERVAL => {
+                *last = Instant::now();
+                say(&text);
+            }
+            None => {}
+        }
+    };
+    let found = search(
+        cluster,
+        &Limits {
+            seed: options.seed,
+            rounds: None,
+            deadline: Some(options.deadline),
+            gap: options.gap,
+            threads: options.threads.into(),
+            elapsed: &|| began.elapsed(),
+            interrupted: &interrupt::asked,
+            progress: &progress,
+        },
+    );
+    if let Some(line) = line {
+        line.finish();
+    }
+    found
+}
+
+fn text(
+    cluster: &Cluster,
+    today: &[Violation],
+    found: &Found,
+    file: &PlacementFile,
+    options: &Place,
+) -> String {
+    let terms = found.value.terms.iter();
+    let terms: Vec<String> = terms
+        .map(|(name, value)| format!("{} {}", name.replace('_', " "), decimal(*value)))
+        .collect();
+    let new = file.moves.iter().filter(|of| of.from.is_none()).count();
+    let moved = file.moves.len() - new;
+    let cost: f64 = file.moves.iter().map(|of| of.cost).sum();
+    let mut lines = facts(&[
+        ("cluster", cluster.name.clone()),
+        (
+            "size",
+            format!(
+                "{}, {} of {}, {}, {}",
+                counted(cluster.nodes.len(), "node"),
+                counted(cluster.replicas.len(), "replica"),
+                counted(cluster.services.len(), "service"),
+                counted(cluster.metrics.len(), "metric"),
+                counted(cluster.rules.len(), "rule")
+            ),
+        ),
+        (
+            "violations",
+            format!(
+                "{} today, {} after",
+                number::count(today.len()),
+                number::count(found.violations.len())
+            ),
+        ),
+        (
+            "moves",
+            format!(
+                "{} at a cost of {}, {} new",
+                counted(moved, "move"),
+                decimal(cost),
+                number::count(new)
+            ),
+        ),
+        ("value", format!("{} = {}", decimal(found.value.total), terms.join(" + "))),
+        ("bound", format!("{}, gap {}", decimal(found.bound), number::percent(found.gap()))),
+        ("time", number::seconds(file.seconds)),
+        ("file", options.out.join("placement.json").display().to_string()),
+    ]);
+    lines.push_str("\n\n");
+    lines.push_str(&loads(cluster, found).to_string());
+    if !found.violations.is_empty() {
+        lines.push_str("\n\nthe assignment breaks rules:\n");
+        for violation in found.violations.iter().take(LISTED) {
+            let json = serde_json::to_string(violation).unwrap_or_default();
+            lines.push_str(&format!("  {json}\n"));
+        }
+    }
+    if !file.moves.is_empty() {
+        let mut table = Table::new(&["replica", "from", "to", "cost"], 3..4);
+        for of in file.moves.iter().take(LISTED) {
+            let node = |node: Option<&str>, none: &str| node.unwrap_or(none).to_owned();
+            let cells = [of.replica.to_owned(), node(of.from, "new"), node(of.to, "not placed")];
+            table.add_row(cells.into_iter().chain([decimal(of.cost)]));
+        }
+        lines.push_str(&format!("\n\n{table}"));
+        if let more @ 1.. = file.moves.len().saturating_sub(LISTED) {
+            lines.push_str(&format!("\n… {} more in placement.json", number::count(more)));
+        }
+    }
+    lines
+}
+
+/// Use of each metric: on average, and on the fullest node today and after.
+fn loads(cluster: &Cluster, found: &Found) -> Table {
+    let columns = ["metric", "used", "fullest node today", "fullest node after"];
+    let mut table = Table::new(&columns, 1..4);
+    let (today, after) = (cluster.today(), &found.assignment);
+    for (position, metric) in cluster.metrics.iter().enumerate() {
+        let fullest = |assignment: &placement::Assignment| {
+            let mut used = vec![0; cluster.nodes.len()];
+            for (replica, node) in cluster.replicas.iter().zip(assignment) {
+                if let Some(node) = node {
+                    used[node.ix()] += replica.demand[position];
+                }
+            }
+            let share = |(used, node): (&i64, &placement::Node)| {
+                node.capacity[position].map(|limit| *used as f64 / limit.max(1) as f64)
+            };
+            let shares = used.iter().zip(&cluster.nodes).filter_map(share);
+            shares.max_by(f64::total_cmp).map_or("-".to_owned(), number::percent)
+        };
+        let demand: i64 = cluster.replicas.iter().map(|replica| replica.demand[position]).sum();
+        let limits: Option<i64> = cluster.nodes.iter().map(|node| node.capacity[position]).sum();
+        let used = limits
+            .map_or("-".to_owned(), |limit| number::percent(demand as f64 / limit.max(1) as f64));
+        table.add_row([metric.name.clone(), used, fullest(&today), fullest(after)]);
+    }
+    table
+}

@@ -1,0 +1,56 @@
+//! Replicas placed on the nodes of a cluster.
+
+use crate::folder::Folder;
+use serde_json::json;
+use std::fs;
+
+/// Two nodes of 100; node `a` is at 110.
+fn cluster(demand_of_small: i64) -> String {
+    let replica = |name: &str, demand: i64| json!({"name": name, "partitions": [[{"name": name, "node": "a", "demand": {"cpu": demand}}]]});
+    json!({
+        "format": "ras-cluster/1",
+        "name": "two nodes",
+        "metrics": [{"name": "cpu"}],
+        "nodes": [{"name": "a", "capacity": {"cpu": 100}}, {"name": "b", "capacity": {"cpu": 100}}],
+        "services": [replica("large", 80), replica("small", demand_of_small)],
+    })
+    .to_string()
+}
+
+#[test]
+fn overloaded_node_loses_one_replica() {
+    let folder = Folder::new();
+    folder.write("cluster.json", &cluster(30));
+    let text = folder.ras("place cluster.json --out placed").code(0).stdout();
+    assert!(text.contains("violations  1 today, 0 after"), "{text}");
+    assert!(text.contains("1 move at a cost of 1"), "{text}");
+    let file = fs::read_to_string(folder.path("placed/placement.json")).expect("the answer");
+    let placed: serde_json::Value = serde_json::from_str(&file).expect("JSON");
+    assert_eq!(placed["format"], "ras-placement/1");
+    assert_eq!((&placed["value"], &placed["bound"]), (&json!(1.0), &json!(1.0)));
+    assert_eq!(placed["moves"].as_array().map(Vec::len), Some(1));
+    let printed = folder.ras_json("place cluster.json --out placed");
+    assert_eq!(printed["moves"], placed["moves"]);
+}
+
+#[test]
+fn cluster_without_a_valid_assignment_is_reported_with_the_broken_rule() {
+    let folder = Folder::new();
+    folder.write("cluster.json", &cluster(120));
+    let text = folder.ras("place cluster.json --out placed").code(2).stdout();
+    assert!(text.contains("the assignment breaks rules") && text.contains("capacity"), "{text}");
+}
+
+#[test]
+fn broken_cluster_is_refused_with_its_member_and_nothing_is_written() {
+    let folder = Folder::new();
+    folder.write("cluster.json", &cluster(30).replace("\"small\"", "\"large\""));
+    let error = folder.ras("place cluster.json --out placed").code(1).stderr();
+    assert!(error.contains("cluster.json: services[1].name: \"large\" stands twice"), "{error}");
+    folder.write("model.txt", "2 0 x");
+    let error = folder.ras("place model.txt --out placed").code(1).stderr();
+    assert!(error.contains("needs --assignment FILE"), "{error}");
+    let error = folder.ras("place model.txt --assignment model.txt --out placed").code(1).stderr();
+    assert!(error.contains("model.txt: number 3: a load cost weight is \"x\""), "{error}");
+    assert_eq!(folder.names(), ["cluster.json", "model.txt"]);
+}
