@@ -1,15 +1,13 @@
 //! What a solve says of itself.
 
 use crate::env::Progress;
-use serde::{Deserialize, Serialize};
 
 /// The figures of one solve, as the solver computed them; the audit recomputes what it can.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SolveStats {
     /// Expressions 1 to 4 over the final assignment.
     pub objective: Objective,
     /// Expressions 1 to 4 and the price of shortfalls: what phases 1 and 2 reached, and the proved bound.
-    #[serde(default)]
     pub whole: Whole,
     /// Phase 1: primal value and proved bound.
     pub phase1: Phase1,
@@ -18,7 +16,6 @@ pub struct SolveStats {
     /// Servers that became free because their reservation no longer needs them.
     pub handed_back: MoveCount,
     /// Servers beyond what phases 1 and 2 gave, to reservations that stay short: nothing guarantees them.
-    #[serde(default)]
     pub unguaranteed: usize,
     /// Time by step.
     pub steps: Vec<StepTime>,
@@ -31,7 +28,7 @@ pub struct SolveStats {
 }
 
 /// Expressions 1 to 4 of RAS (SOSP'21), in objective units.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Objective {
     /// The sum of the four.
     pub total: f64,
@@ -46,7 +43,7 @@ pub struct Objective {
 }
 
 /// The result of both phases against the bound.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Whole {
     /// Expressions 1 to 4 and the price of shortfalls, of the assignment that phase 2 ended with (without
     /// moves of servers handed back, and before unguaranteed capacity).
@@ -58,7 +55,7 @@ pub struct Whole {
 }
 
 /// How phase 1 ended.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Phase1 {
     /// Expressions 1, 3 and 4, the least of expression 2 if each pool had its racks to itself, and the price of
     /// shortfalls, of the assignment phase 1 ended with (before surplus servers are handed back).
@@ -84,8 +81,7 @@ pub struct Phase1 {
 }
 
 /// Why a solve ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Termination {
     /// The gap is within the limit asked for.
     Optimal,
@@ -99,7 +95,7 @@ pub enum Termination {
 }
 
 /// How phase 2 ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Phase2 {
     /// Expression 2 as phase 1 left it, servers taken by id.
     pub rack_spread_before: f64,
@@ -110,7 +106,7 @@ pub struct Phase2 {
 }
 
 /// Servers that leave a reservation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MoveCount {
     /// With running containers.
     pub in_use: usize,
@@ -119,7 +115,7 @@ pub struct MoveCount {
 }
 
 /// Time spent in one step of one phase; the names are those of RAS figure 8.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepTime {
     /// 1 or 2.
     pub phase: u8,
@@ -130,7 +126,7 @@ pub struct StepTime {
 }
 
 /// What was held back because it cannot be carried out before the next solve.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeldBack {
     /// How often the region was solved again, each time with more servers pinned.
     pub passes: usize,
@@ -141,7 +137,7 @@ pub struct HeldBack {
 }
 
 /// Sizes of the model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
     /// Servers of the snapshot.
     pub servers: usize,

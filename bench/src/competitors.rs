@@ -11,6 +11,7 @@ use fleet::audit::{AuditReport, audit};
 use fleet::{RegionSnapshot, Targets};
 use ras::highs_process::HighsProcess;
 use ras::interrupt;
+use report::solve_report::Termination;
 use serde::Serialize;
 use std::time::Instant;
 
@@ -165,21 +166,15 @@ impl Run {
 
 fn solver(snapshot: &RegionSnapshot, how: &How) -> Result<Run> {
     let ours = ours::solve(snapshot, how)?;
-    let size = |name: &str| {
-        let count = ours.report.pointer(&format!("/sizes/phase1_{name}"))?.as_u64()?;
-        usize::try_from(count).ok()
-    };
-    let size = size("columns").zip(size("rows")).zip(size("nonzeros"));
-    let termination = ours.report.get("termination").and_then(serde_json::Value::as_str);
     Ok(Run {
         seconds: ours.solve_seconds(),
         memory_bytes: ours.memory_bytes(),
-        primal: ours.number("/phase1/primal"),
-        dual_bound: ours.number("/phase1/dual_bound"),
-        size: size.map(|((columns, rows), nonzeros)| (columns, rows, nonzeros)),
-        remark: termination.map(|word| match word {
-            "optimal" => "within the gap asked for".to_owned(),
-            "stalled" => "several rounds brought nothing better".to_owned(),
+        primal: ours.report.phase1.primal,
+        dual_bound: ours.report.phase1.dual_bound,
+        size: (ours.report.sizes).map(|of| (of.phase1_columns, of.phase1_rows, of.phase1_nonzeros)),
+        remark: ours.report.termination.map(|of| match of {
+            Termination::Optimal => "within the gap asked for".to_owned(),
+            Termination::Stalled => "several rounds brought nothing better".to_owned(),
             _ => "ended by the deadline".to_owned(),
         }),
         audit: Some(ours.audit),

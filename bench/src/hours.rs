@@ -73,12 +73,12 @@ pub fn figures(
             None => None,
         };
         last = Some(here).filter(|_| warm);
-        let step = |phase: u64| STEPS.map(|step| solved.step_seconds(phase, step));
+        let step = |phase: u8| STEPS.map(|step| solved.step_seconds(phase, step));
         let moves = &solved.audit.moves;
         done.push(Hour {
             seconds: solved.seconds(),
             steps: [step(1), step(2)],
-            gap_in_use_moves: solved.number("/phase1/gap_in_use_moves").unwrap_or(f64::NAN),
+            gap_in_use_moves: solved.report.phase1.gap_in_use_moves.unwrap_or(f64::NAN),
             moves_in_use: moves.in_use,
             moves_idle: moves.idle,
             acquired: moves.acquired,
@@ -143,7 +143,7 @@ fn moved(
 
 /// Solves a region from nothing until it is as near as a warm solve came.
 fn from_nothing(region: &RegionSnapshot, warm: &Ours, how: &How) -> Result<Nothing> {
-    let gap = |of: &Ours| of.number("/phase1/gap").unwrap_or(f64::NAN);
+    let gap = |of: &Ours| of.report.phase1.gap.unwrap_or(f64::NAN);
     let other = ours::solve(region, &How { gap: Some(gap(warm)), ..how.clone() })?;
     Ok(Nothing {
         ratio: warm.seconds() / other.seconds(),

@@ -4,8 +4,10 @@
 use anyhow::{Context, Result, bail, ensure};
 use fleet::audit::{AuditReport, audit};
 use fleet::{RegionSnapshot, Targets};
+use ras::results::read_report;
 use ras::{executable, interrupt};
-use serde_json::Value;
+use report::SolveReport;
+use report::solve_report::Termination;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -44,45 +46,35 @@ pub struct Ours {
     /// What the audit finds, again.
     pub audit: AuditReport,
     /// Its report.
-    pub report: Value,
+    pub report: SolveReport,
 }
 
 impl Ours {
-    /// A number of the report.
-    pub fn number(&self, pointer: &str) -> Option<f64> {
-        self.report.pointer(pointer).and_then(Value::as_f64)
-    }
-
     /// Seconds of the solve, without reading.
     pub fn solve_seconds(&self) -> f64 {
-        self.number("/seconds/solve").unwrap_or(f64::NAN)
+        self.report.seconds.solve.unwrap_or(f64::NAN)
     }
 
     /// Seconds from the start of the process to its end.
     pub fn seconds(&self) -> f64 {
-        self.number("/seconds/total").unwrap_or(f64::NAN)
+        self.report.seconds.total.unwrap_or(f64::NAN)
     }
 
     /// Largest resident memory of the process and of HiGHS beside it, in bytes.
     pub fn memory_bytes(&self) -> Option<u64> {
-        let at = |name: &str| self.report.get(name).and_then(Value::as_u64);
-        Some(at("peak_memory_bytes")? + at("highs_peak_memory_bytes").unwrap_or(0))
+        Some(self.report.peak_memory_bytes? + self.report.highs_peak_memory_bytes.unwrap_or(0))
     }
 
     /// Whether the clock ended it, and not what it had found.
     pub fn was_cut(&self) -> bool {
-        let termination = self.report.get("termination").and_then(Value::as_str);
-        !matches!(termination, Some("optimal" | "stalled"))
+        !matches!(self.report.termination, Some(Termination::Optimal | Termination::Stalled))
     }
 
     /// Seconds of a step of a phase.
-    pub fn step_seconds(&self, phase: u64, step: &str) -> f64 {
-        let steps = self.report.get("steps").and_then(Value::as_array);
-        let here = |of: &&Value| of["phase"] == phase && of["step"] == step;
-        let seconds =
-            steps.into_iter().flatten().filter(here).filter_map(|of| of["seconds"].as_f64());
+    pub fn step_seconds(&self, phase: u8, step: &str) -> f64 {
+        let here = self.report.steps.iter().filter(|of| of.phase == phase && of.step == step);
         // An empty sum of floats is minus zero.
-        seconds.sum::<f64>() + 0.0
+        here.map(|of| of.seconds).sum::<f64>() + 0.0
     }
 }
 
@@ -139,7 +131,7 @@ pub fn solve_in(
     let mut child = Ended(command.spawn().context("starting a solve")?);
     wait(&mut child.0, how.deadline + GRACE)?;
     let targets = datasets::read_assignment(&result, snapshot).context("the result of a solve")?;
-    let report = datasets::read_report(&result).context("the report of a solve")?;
+    let (report, _) = read_report(&result).context("the report of a solve")?;
     let audit = audit(snapshot, &targets);
     Ok(Ours { targets, audit, report })
 }

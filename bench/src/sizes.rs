@@ -85,7 +85,7 @@ fn solve(servers: usize, state: State, how: &How) -> Result<Solved> {
     let step = |step| solved.step_seconds(1, step);
     Ok(Solved {
         servers,
-        columns: solved.number("/sizes/phase1_columns").unwrap_or(f64::NAN),
+        columns: solved.report.sizes.map_or(f64::NAN, |of| of.phase1_columns as f64),
         pairs: region.reservations.iter().map(|of| of.rru.len()).sum(),
         setup_seconds: step("ras build") + step("solver build"),
         initial_seconds: step("initial state"),

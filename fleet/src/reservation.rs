@@ -2,10 +2,10 @@
 
 use crate::id::{DatacenterIx, HardwareTypeIx, Name, OwnerName, ReservationName};
 use crate::rru::Rru;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a reservation is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReservationKind {
     /// Capacity promised to an owner.

@@ -453,7 +453,4 @@ fn reports_are_written_in_rru() {
     assert_eq!(web["msb_rru"], serde_json::json!([8.0, 8.0, 8.0, 8.0]));
     assert_eq!(web["initial"]["shortfall_rru"], 24.0);
     assert_eq!(json["violations"], serde_json::json!([]));
-    // The report itself is a claim that agrees with the audit.
-    let claims: Claims = serde_json::from_value(json).expect("has every member of report.json");
-    assert_eq!(report.compare(&claims), []);
 }

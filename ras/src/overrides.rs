@@ -6,8 +6,8 @@
 use crate::cli::OverrideOptions;
 use anyhow::{Context, Result};
 use fleet::{RegionSnapshot, ReservationKind, SnapshotParts, Weights};
+use report::SolveReport;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// The settings that can be overridden.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -104,13 +104,9 @@ impl Overrides {
     ///
     /// # Errors
     /// If its member `overrides` is not of this form.
-    pub fn of_report(report: &Value) -> Result<Overrides> {
-        match report.get("overrides") {
-            None | Some(Value::Null) => Ok(Overrides::default()),
-            Some(recorded) => {
-                Overrides::deserialize(recorded).context("report.json: member \"overrides\"")
-            }
-        }
+    pub fn of_report(report: &SolveReport) -> Result<Overrides> {
+        let recorded = Option::<Overrides>::deserialize(&report.overrides);
+        Ok(recorded.context("report.json: overrides")?.unwrap_or_default())
     }
 
     /// The region with these overrides.

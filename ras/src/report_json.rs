@@ -3,56 +3,18 @@
 use crate::memory;
 use crate::reasons::Reason;
 use crate::settings::Settings;
-use async_solver::{Objective, SolveStats};
-use chrono::SecondsFormat;
+use ::report::solve_report::{
+    self as report, DatacenterMsbs, Ending, Moment, MsbShares, PhaseTime, ReservationRow,
+    ReservationShares, Seconds, SolveReport,
+};
+use async_solver::{HeldBack, Phase1, Phase2, Progress, Sizes, SolveStats, StepTime, Termination};
 use datasets::schema::RESULT_FORMAT;
-use fleet::audit::{AuditReport, ReservationAudit};
-use fleet::{MsbName, RegionSnapshot, ReservationKind, ReservationName, Rru};
-use serde_json::{Map, Value, json};
+use fleet::audit::{AuditReport, ClaimedMoves, Objective, ReservationAudit};
+use fleet::{RegionSnapshot, ReservationKind, ReservationName, Rru};
+use serde_json::json;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-
-/// The origin of a run's result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// The solver returned.
-    Returned,
-    /// The deadline passed: the last incumbent is the result.
-    Deadline,
-    /// The solver took too long after a request to end early: the last incumbent is the result.
-    Interrupted,
-    /// The solver panicked: the last incumbent is the result.
-    Panicked,
-    /// There was no solve: the result is today's assignment.
-    Unsolved,
-}
-
-impl Ending {
-    /// The word in the report.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Ending::Returned => "returned",
-            Ending::Deadline => "cut_at_deadline",
-            Ending::Interrupted => "cut_by_interrupt",
-            Ending::Panicked => "solver_failed",
-            Ending::Unsolved => "unsolved",
-        }
-    }
-
-    /// The explanation for the user.
-    pub const fn sentence(self) -> &'static str {
-        match self {
-            Ending::Returned => "the solver returned",
-            Ending::Deadline => "the deadline passed: the last incumbent is the result",
-            Ending::Interrupted => {
-                "the solver did not stop in time: its last incumbent is the result"
-            }
-            Ending::Panicked => "the solver failed: its last incumbent is the result",
-            Ending::Unsolved => "there was no solve: the result is today's assignment",
-        }
-    }
-}
 
 /// The timing of a run.
 #[derive(Clone, Copy, Debug)]
@@ -95,66 +57,124 @@ pub struct Figures<'a> {
     pub highs_memory: Option<u64>,
 }
 
-/// The objective found by the audit, in the solver's type.
-pub fn audited_objective(audit: &AuditReport) -> Objective {
-    let fleet::audit::Objective { total, stability, rack_spread, msb_spread, buffer } =
-        audit.objective;
-    Objective { total, stability, rack_spread, msb_spread, buffer }
+/// A figure of the solver; NaN is "not known".
+fn known(figure: f64) -> Option<f64> {
+    figure.is_finite().then_some(figure)
 }
 
 /// Builds the report.
-pub fn assemble(figures: &Figures) -> Value {
+pub fn assemble(figures: &Figures) -> SolveReport {
     let Figures { snapshot, settings, stats, audit, ending, timing, .. } = *figures;
     let nothing = SolveStats::default();
-    let known = stats.unwrap_or(&nothing);
-    let total = timing.began.elapsed().as_secs_f64();
-    json!({
-        "format": RESULT_FORMAT,
-        "region": snapshot.region,
-        "taken_at": snapshot.taken_at.to_rfc3339_opts(SecondsFormat::AutoSi, true),
-        "version": env!("CARGO_PKG_VERSION"),
-        "ending": ending.as_str(),
-        "termination": stats.map(|stats| stats.phase1.termination),
-        "seed": settings.solver.seed,
-        "config": settings.solver,
-        "deadline_seconds": settings.deadline.map(|deadline| deadline.as_secs_f64()),
-        "weights": snapshot.weights,
-        "shared_buffer_fraction": snapshot.shared_buffer_fraction,
-        "overrides": settings.overrides,
-        "objective": if stats.is_some() { known.objective } else { audited_objective(audit) },
-        "initial_objective": audit.initial_objective,
-        "whole": stats.map(|stats| stats.whole),
-        "phase1": stats.map_or_else(unsolved_phase1, |stats| json!(stats.phase1)),
-        "phase2": known.phase2,
-        "shortfall_rru": audit.shortfall.to_f64(),
-        "initial_shortfall_rru": audit.initial_shortfall.to_f64(),
-        "moves": { "in_use": audit.moves.in_use, "idle": audit.moves.idle },
-        "handed_back": known.handed_back,
-        "unguaranteed_servers": known.unguaranteed,
-        "acquired": audit.moves.acquired,
-        "buffer": audit.buffer,
-        "servers": audit.servers,
-        "seconds": {
-            "total": total,
-            "read": timing.read.as_secs_f64(),
-            "solve": timing.solve.as_secs_f64(),
-            "audit": figures.audit_seconds,
-            "phases": phases(known),
+    let of_solver = stats.unwrap_or(&nothing);
+    let Phase2 { rack_spread_before, rack_spread_after, problems } = of_solver.phase2;
+    let HeldBack { passes, pinned, moves } = of_solver.held_back;
+    let phase1 = stats.map_or_else(unsolved_phase1, |stats| phase1(&stats.phase1));
+    SolveReport {
+        format: RESULT_FORMAT.to_owned(),
+        region: Some(snapshot.region.clone()),
+        taken_at: Some(snapshot.taken_at),
+        version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        ending: Some(ending),
+        termination: stats.and(phase1.termination),
+        seed: Some(settings.solver.seed),
+        config: json!(settings.solver),
+        deadline_seconds: settings.deadline.map(|deadline| deadline.as_secs_f64()),
+        weights: Some(snapshot.weights),
+        shared_buffer_fraction: Some(snapshot.shared_buffer_fraction),
+        overrides: json!(settings.overrides),
+        objective: Some(match ending {
+            Ending::Returned => claimed_objective(of_solver.objective),
+            // There are no claims of the solver about these targets.
+            _ => audit.objective,
+        }),
+        initial_objective: Some(audit.initial_objective),
+        whole: stats.map(|stats| report::Whole {
+            primal: known(stats.whole.primal),
+            gap: known(stats.whole.gap),
+            gap_in_use_moves: known(stats.whole.gap_in_use_moves),
+        }),
+        phase1,
+        phase2: Some(report::Phase2 { rack_spread_before, rack_spread_after, problems }),
+        shortfall_rru: Some(audit.shortfall.to_f64()),
+        initial_shortfall_rru: Some(audit.initial_shortfall.to_f64()),
+        moves: Some(ClaimedMoves { in_use: audit.moves.in_use, idle: audit.moves.idle }),
+        handed_back: Some(ClaimedMoves {
+            in_use: of_solver.handed_back.in_use,
+            idle: of_solver.handed_back.idle,
+        }),
+        unguaranteed_servers: Some(of_solver.unguaranteed),
+        acquired: Some(audit.moves.acquired),
+        buffer: Some(audit.buffer),
+        servers: Some(audit.servers),
+        seconds: Seconds {
+            total: Some(timing.began.elapsed().as_secs_f64()),
+            read: Some(timing.read.as_secs_f64()),
+            solve: Some(timing.solve.as_secs_f64()),
+            audit: Some(figures.audit_seconds),
+            phases: phases(of_solver),
         },
-        "steps": known.steps,
-        "history": known.history,
-        "held_back": known.held_back,
-        "sizes": sizes(snapshot, known),
-        "peak_memory_bytes": memory::peak_of_this_process(),
-        "highs_peak_memory_bytes": figures.highs_memory,
-        "reservations": reservations(audit, figures.reasons),
-        "msb_shares": msb_shares(snapshot, audit),
-    })
+        steps: of_solver.steps.iter().cloned().map(step).collect(),
+        history: of_solver.history.iter().cloned().map(moment).collect(),
+        held_back: Some(report::HeldBack { passes, pinned, moves }),
+        sizes: Some(sizes(snapshot, of_solver)),
+        peak_memory_bytes: memory::peak_of_this_process(),
+        highs_peak_memory_bytes: figures.highs_memory,
+        reservations: reservations(audit, figures.reasons),
+        msb_shares: Some(msb_shares(snapshot, audit)),
+    }
+}
+
+fn claimed_objective(objective: async_solver::Objective) -> Objective {
+    let async_solver::Objective { total, stability, rack_spread, msb_spread, buffer } = objective;
+    Objective { total, stability, rack_spread, msb_spread, buffer }
+}
+
+fn phase1(of: &Phase1) -> report::Phase1 {
+    report::Phase1 {
+        primal: known(of.primal),
+        dual_bound: known(of.dual_bound),
+        gap: known(of.gap),
+        gap_in_use_moves: known(of.gap_in_use_moves),
+        termination: Some(match of.termination {
+            Termination::Optimal => report::Termination::Optimal,
+            Termination::Stalled => report::Termination::Stalled,
+            Termination::Deadline => report::Termination::Deadline,
+            Termination::Interrupted => report::Termination::Interrupted,
+        }),
+        proof: of.proof.clone(),
+        lp_value: of.lp_value,
+        lp_seconds: of.lp_seconds,
+        shortfall_cost: known(of.shortfall_cost),
+        initial_primal: known(of.initial_primal),
+    }
+}
+
+fn unsolved_phase1() -> report::Phase1 {
+    report::Phase1 {
+        termination: Some(report::Termination::Unsolved),
+        proof: "there was no solve, so no bound is proven".to_owned(),
+        ..report::Phase1::default()
+    }
+}
+
+fn step(StepTime { phase, step, seconds }: StepTime) -> report::StepTime {
+    report::StepTime { phase, step, seconds }
+}
+
+fn moment(Progress { seconds, phase, step, primal, dual_bound }: Progress) -> Moment {
+    Moment { seconds, phase, step, primal, dual_bound }
+}
+
+fn sizes(snapshot: &RegionSnapshot, stats: &SolveStats) -> report::Sizes {
+    let Sizes { classes, phase1_columns, phase1_rows, phase1_nonzeros, .. } = stats.sizes;
+    let (servers, reservations) = (snapshot.servers.len(), snapshot.reservations.len());
+    report::Sizes { servers, classes, reservations, phase1_columns, phase1_rows, phase1_nonzeros }
 }
 
 /// The largest guaranteed reservations that hold something, by MSB: as many as in the paper's
 /// figure 13, so that readers do not need the assignment. MSBs are ordered by datacenter and name.
-fn msb_shares(snapshot: &RegionSnapshot, audit: &AuditReport) -> Value {
+fn msb_shares(snapshot: &RegionSnapshot, audit: &AuditReport) -> MsbShares {
     const ROWS: usize = 30;
     let of = |datacenter: usize| -> Vec<usize> {
         let there = snapshot.msbs.iter().enumerate();
@@ -163,8 +183,8 @@ fn msb_shares(snapshot: &RegionSnapshot, audit: &AuditReport) -> Value {
     };
     let datacenters: Vec<Vec<usize>> = (0..snapshot.datacenters.len()).map(of).collect();
     let named = snapshot.datacenters.iter().zip(&datacenters).map(|(datacenter, msbs)| {
-        let msbs: Vec<&MsbName> = msbs.iter().map(|msb| &snapshot.msbs[*msb].id).collect();
-        json!({ "datacenter": datacenter.id, "msbs": msbs })
+        let msbs = msbs.iter().map(|msb| snapshot.msbs[*msb].id.clone()).collect();
+        DatacenterMsbs { datacenter: datacenter.id.clone(), msbs }
     });
     let holds = |row: &&ReservationAudit| {
         row.kind == ReservationKind::Guaranteed && row.holding.assigned > Rru::ZERO
@@ -173,69 +193,52 @@ fn msb_shares(snapshot: &RegionSnapshot, audit: &AuditReport) -> Value {
     rows.sort_by_key(|row| (Reverse(row.capacity), &row.reservation_id));
     let shares = |row: &&ReservationAudit| {
         let order = datacenters.iter().flatten();
-        let rru: Vec<f64> = order.map(|msb| row.msb_amounts[*msb].to_f64()).collect();
-        json!({ "reservation_id": row.reservation_id, "msb_rru": rru })
+        let msb_rru = order.map(|msb| row.msb_amounts[*msb].to_f64()).collect();
+        ReservationShares { reservation_id: row.reservation_id.clone(), msb_rru }
     };
-    json!({
-        "datacenters": named.collect::<Vec<_>>(),
-        "reservations": rows.iter().take(ROWS).map(shares).collect::<Vec<_>>(),
-        "of": rows.len(),
-    })
-}
-
-fn unsolved_phase1() -> Value {
-    json!({
-        "primal": null,
-        "dual_bound": null,
-        "gap": null,
-        "termination": "unsolved",
-        "proof": "there was no solve, so no bound is proven",
-    })
-}
-
-fn sizes(snapshot: &RegionSnapshot, stats: &SolveStats) -> Value {
-    let mut sizes = stats.sizes;
-    sizes.servers = snapshot.servers.len();
-    sizes.reservations = snapshot.reservations.len();
-    json!(sizes)
+    MsbShares {
+        datacenters: named.collect(),
+        reservations: rows.iter().take(ROWS).map(shares).collect(),
+        of: rows.len(),
+    }
 }
 
 /// Seconds by phase, summed over its steps.
-fn phases(stats: &SolveStats) -> Vec<Value> {
+fn phases(stats: &SolveStats) -> Vec<PhaseTime> {
     let mut seconds: BTreeMap<u8, f64> = BTreeMap::new();
     for step in &stats.steps {
         *seconds.entry(step.phase).or_default() += step.seconds;
     }
-    let phase = |(phase, seconds)| json!({ "phase": phase, "seconds": seconds });
-    seconds.into_iter().map(phase).collect()
+    seconds.into_iter().map(|(phase, seconds)| PhaseTime { phase, seconds }).collect()
 }
 
-fn reservations(audit: &AuditReport, reasons: &BTreeMap<ReservationName, Reason>) -> Vec<Value> {
-    let row = |row: &fleet::audit::ReservationAudit| {
-        let amount = |amount: Rru| json!(amount.to_f64());
+fn reservations(
+    audit: &AuditReport,
+    reasons: &BTreeMap<ReservationName, Reason>,
+) -> Vec<ReservationRow> {
+    let row = |row: &ReservationAudit| {
+        let amount = |amount: Rru| Some(amount.to_f64());
         let why = reasons.get(&row.reservation_id);
-        let members: [(&str, Value); 18] = [
-            ("reservation_id", json!(row.reservation_id)),
-            ("owner", json!(row.owner)),
-            ("kind", json!(row.kind.as_str())),
-            ("priority", json!(row.priority)),
-            ("msb_buffer", json!(row.msb_buffer)),
-            ("servers", json!(row.holding.servers)),
-            ("capacity_rru", amount(row.capacity)),
-            ("assigned_rru", amount(row.holding.assigned)),
-            ("largest_msb_rru", amount(row.holding.largest_msb)),
-            ("largest_msb", json!(row.holding.largest_msb_id)),
-            ("smallest_buffer_rru", amount(row.smallest_buffer)),
-            ("guaranteed_rru", amount(row.holding.guaranteed)),
-            ("shortfall_rru", amount(row.holding.shortfall)),
-            ("msb_excess_rru", amount(row.msb_spread.excess)),
-            ("rack_excess_rru", amount(row.rack_spread.excess)),
-            ("reason", json!(why.map(|why| why.token))),
-            ("why", json!(why.map(|why| &why.sentence))),
-            ("held_by", json!(why.map(|why| &why.held_by))),
-        ];
-        let members = members.into_iter().map(|(name, value)| (name.to_owned(), value));
-        Value::Object(members.collect::<Map<_, _>>())
+        ReservationRow {
+            reservation_id: row.reservation_id.clone(),
+            owner: Some(row.owner.clone()),
+            kind: Some(row.kind),
+            priority: Some(row.priority),
+            msb_buffer: Some(row.msb_buffer),
+            servers: Some(row.holding.servers),
+            capacity_rru: amount(row.capacity),
+            assigned_rru: amount(row.holding.assigned),
+            largest_msb_rru: amount(row.holding.largest_msb),
+            largest_msb: row.holding.largest_msb_id.clone(),
+            smallest_buffer_rru: amount(row.smallest_buffer),
+            guaranteed_rru: amount(row.holding.guaranteed),
+            shortfall_rru: amount(row.holding.shortfall),
+            msb_excess_rru: amount(row.msb_spread.excess),
+            rack_excess_rru: amount(row.rack_spread.excess),
+            reason: why.map(|why| why.token.to_owned()),
+            why: why.map(|why| why.sentence.clone()),
+            held_by: why.map(|why| why.held_by.clone()),
+        }
     };
     audit.reservations.iter().map(row).collect()
 }

@@ -4,6 +4,7 @@ use crate::overrides::Overrides;
 use anyhow::{Context as _, Result};
 use datasets::Basis;
 use fleet::{RegionSnapshot, Targets};
+use report::SolveReport;
 use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
@@ -17,20 +18,31 @@ pub fn read_snapshot(folder: &Path) -> Result<RegionSnapshot> {
         .with_context(|| format!("cannot read snapshot {}", folder.display()))
 }
 
+/// Reads the report of a result: what this version knows of it, and the whole document.
+///
+/// # Errors
+/// If it is missing or damaged.
+pub fn read_report(result: &Path) -> Result<(SolveReport, Value)> {
+    let document = datasets::read_report(result)?;
+    Ok((SolveReport::read(&document)?, document))
+}
+
 /// A result, and the region with the overrides of its solve.
 pub(crate) struct Solved {
     pub(crate) snapshot: RegionSnapshot,
     pub(crate) targets: Targets,
-    pub(crate) report: Value,
+    pub(crate) report: SolveReport,
+    /// The report as it was written, which may have members of another version.
+    pub(crate) document: Value,
 }
 
 pub(crate) fn read_solved(snapshot: &Path, result: &Path) -> Result<Solved> {
     let name = || format!("cannot read result {}", result.display());
-    let report = datasets::read_report(result).with_context(name)?;
+    let (report, document) = read_report(result).with_context(name)?;
     let overrides = Overrides::of_report(&report).with_context(name)?;
     let snapshot = overrides.apply(read_snapshot(snapshot)?)?.ahead();
     let targets = datasets::read_assignment(result, &snapshot).with_context(name)?;
-    Ok(Solved { snapshot, targets, report })
+    Ok(Solved { snapshot, targets, report, document })
 }
 
 /// Writes an export as a snapshot with its version and generations.

@@ -8,15 +8,16 @@ use crate::highs_process::HighsProcess;
 use crate::interrupt;
 use crate::progress::Reporter;
 use crate::reasons::{self, Reason};
-use crate::report_json::{self, Ending, Figures, Timing};
+use crate::report_json::{self, Figures, Timing};
 use crate::settings::Settings;
 use anyhow::{Context, Result, bail};
 use async_solver::{
     Progress, SolveEnv, SolveOutcome, SolveStats, SolverConfig, Termination, Warm, Whole,
 };
-use fleet::audit::{AuditReport, Claims, audit};
+use fleet::audit::{AuditReport, audit};
 use fleet::{RegionSnapshot, ReservationName, Targets};
-use serde::Deserialize;
+use report::SolveReport;
+use report::solve_report::Ending;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -62,7 +63,7 @@ pub struct Solved {
     /// The reasons of shortfalls.
     pub reasons: BTreeMap<ReservationName, Reason>,
     /// The contents of `report.json`.
-    pub report: Value,
+    pub report: SolveReport,
     /// The origin of the result.
     pub ending: Ending,
 }
@@ -225,7 +226,7 @@ where
             break Ending::Interrupted;
         }
     };
-    tracing::warn!(ending = ending.as_str(), "the solver did not return in time");
+    tracing::warn!(?ending, "the solver did not return in time");
     let incumbent = lock(&shared.incumbent).take();
     let history = lock(&shared.history).clone();
     Ok(End::Cut { incumbent, stats: stats_so_far(job, history, ending), ending })
@@ -273,7 +274,6 @@ struct Checked {
     audit_seconds: f64,
 }
 
-/// Audits targets and compares the solver's figures with the findings.
 /// The audit rejects the result of the solver.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the solver's answer failed the audit (a bug):\n  {objections}")]
@@ -282,20 +282,17 @@ pub struct AuditFailed {
     pub objections: String,
 }
 
-fn conclude(job: &Job, targets: Targets, mut stats: SolveStats, ending: Ending) -> Result<Checked> {
+/// Audits targets and compares the solver's figures with the findings.
+fn conclude(job: &Job, targets: Targets, stats: SolveStats, ending: Ending) -> Result<Checked> {
     let begun = Instant::now();
     if targets.holders().len() != job.snapshot.servers.len() {
         bail!("the solver's targets are for another number of servers (a bug)");
     }
     let audit = audit(&job.snapshot, &targets);
-    if ending != Ending::Returned {
-        // There are no claims of the solver about these targets.
-        stats.objective = report_json::audited_objective(&audit);
-    }
     let reasons = reasons::of_all(&job.snapshot, &targets, &audit);
     let checked = Checked { targets, audit, reasons, stats, ending, audit_seconds: 0.0 };
     let report = checked.report(job, &Timing::unknown(job.began), None);
-    let claims = claims(&report)?;
+    let claims = report.claims()?;
     let mut objections: Vec<String> =
         checked.audit.violations.iter().map(ToString::to_string).collect();
     objections.extend(checked.audit.compare(&claims).iter().map(ToString::to_string));
@@ -309,23 +306,8 @@ fn conclude(job: &Job, targets: Targets, mut stats: SolveStats, ending: Ending) 
     Err(AuditFailed { objections: format!("{}{more}", objections.join("\n  ")) }.into())
 }
 
-/// The claims of a report that can be recomputed.
-///
-/// # Errors
-/// If the report lacks one.
-pub fn claims(report: &Value) -> Result<Claims> {
-    let mut report = report.clone();
-    let unproved = ["primal", "dual_bound", "gap"]
-        .into_iter()
-        .any(|member| report.pointer(&format!("/phase1/{member}")).is_none_or(Value::is_null));
-    if let (true, Some(members)) = (unproved, report.as_object_mut()) {
-        members.remove("phase1");
-    }
-    Claims::deserialize(report).context("report.json lacks figures that the audit checks")
-}
-
 impl Checked {
-    fn report(&self, job: &Job, timing: &Timing, highs_memory: Option<u64>) -> Value {
+    fn report(&self, job: &Job, timing: &Timing, highs_memory: Option<u64>) -> SolveReport {
         report_json::assemble(&Figures {
             snapshot: &job.snapshot,
             settings: &job.settings,
@@ -372,16 +354,17 @@ fn write(
     out: &Path,
     snapshot: &RegionSnapshot,
     targets: &Targets,
-    report: &Value,
+    report: &SolveReport,
     warm: Option<&Value>,
 ) -> Result<()> {
-    datasets::write_result(out, snapshot, targets, report, warm)
+    datasets::write_result(out, snapshot, targets, &report.to_json(), warm)
         .with_context(|| format!("cannot write the result to {}", out.display()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::read_report;
     use async_solver::backend::InProcess;
     use std::sync::OnceLock;
 
@@ -448,9 +431,9 @@ mod tests {
         outcome.clone()
     }
 
-    fn on_disk(job: &Job) -> (Targets, Value) {
+    fn on_disk(job: &Job) -> (Targets, SolveReport) {
         let targets = datasets::read_assignment(&job.out, &job.snapshot).expect("a result");
-        (targets, datasets::read_report(&job.out).expect("a report"))
+        (targets, read_report(&job.out).expect("a report").0)
     }
 
     #[test]
@@ -483,9 +466,9 @@ mod tests {
         assert_eq!(solved.ending, Ending::Deadline);
         let (targets, report) = on_disk(&job);
         assert_ne!(targets, Targets::unchanged(&job.snapshot));
-        assert_eq!(report["ending"], "cut_at_deadline");
+        assert_eq!(report.ending, Some(Ending::Deadline));
         assert!(
-            audit(&job.snapshot, &targets).compare(&claims(&report).expect("claims")).is_empty()
+            audit(&job.snapshot, &targets).compare(&report.claims().expect("claims")).is_empty()
         );
     }
 
@@ -513,7 +496,7 @@ mod tests {
             panic!("on purpose")
         });
         assert!(format!("{:#}", error.err().expect("an error")).contains("the solver failed"));
-        assert_eq!(on_disk(&job).1["ending"], "solver_failed");
+        assert_eq!(on_disk(&job).1.ending, Some(Ending::Panicked));
     }
 
     #[test]
@@ -541,7 +524,7 @@ mod tests {
             let error = format!("{error:#}");
             assert!(error.contains("the result is today's assignment"), "{error}");
             assert_eq!(on_disk(&job).0, Targets::unchanged(&job.snapshot));
-            assert_eq!(on_disk(&job).1["ending"], "unsolved");
+            assert_eq!(on_disk(&job).1.ending, Some(Ending::Unsolved));
         }
     }
 
@@ -553,7 +536,7 @@ mod tests {
         assert_eq!(solved.ending, Ending::Unsolved);
         let (targets, report) = on_disk(&job);
         assert_eq!(targets, Targets::unchanged(&job.snapshot));
-        assert_eq!(report["phase1"]["primal"], Value::Null);
-        claims(&report).expect("an unsolved report can be checked");
+        assert_eq!(report.phase1.primal, None);
+        report.claims().expect("an unsolved report can be checked");
     }
 }

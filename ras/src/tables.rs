@@ -7,7 +7,7 @@ use crate::solve::Solved;
 use fleet::audit::{AuditReport, ReservationAudit};
 use fleet::{ReservationKind, Rru};
 use report::SolveReport;
-use serde_json::Value;
+use report::solve_report::Phase1;
 
 /// Maximum number of rows shown of tables that grow with the region.
 const ROWS_MAX: usize = 40;
@@ -22,7 +22,7 @@ pub fn end_report(solved: &Solved, shown: Rows) -> String {
         text.push_str(&format!("\n\n{}", shortfalls(solved, shown)));
     }
     text.push_str(&format!("\n\n{}", facts(solved)));
-    if let Some(steps) = steps(&SolveReport::read(&solved.report, 0.0)) {
+    if let Some(steps) = steps(&solved.report) {
         text.push_str(&format!("\n\n{steps}"));
     }
     text
@@ -77,7 +77,6 @@ fn shortfalls(solved: &Solved, shown: Rows) -> String {
 
 fn facts(solved: &Solved) -> String {
     let (audit, report) = (&solved.audit, &solved.report);
-    let number = |pointer: &str| report.pointer(pointer).and_then(Value::as_f64);
     let mut facts: Vec<(&str, String)> = Vec::new();
     let mut fact = |name, text| facts.push((name, text));
     let short = audit.short().count();
@@ -124,12 +123,11 @@ fn facts(solved: &Solved) -> String {
         amount(excess(|row| row.msb_spread.excess)),
         amount(excess(|row| row.rack_spread.excess))
     );
-    let racks = ["before", "after"].map(|when| number(&format!("/phase2/rack_spread_{when}")));
-    if let [Some(before), Some(after)] = racks
-        && before > after
-    {
-        spread
-            .push_str(&format!("\nphase 2 reduced the rack price from {before:.2} to {after:.2}"));
+    if let Some(of) = report.phase2.filter(|of| of.rack_spread_before > of.rack_spread_after) {
+        spread.push_str(&format!(
+            "\nphase 2 reduced the rack price from {:.2} to {:.2}",
+            of.rack_spread_before, of.rack_spread_after
+        ));
     }
     fact("spread", spread);
     let objective = &audit.objective;
@@ -144,24 +142,26 @@ fn facts(solved: &Solved) -> String {
             objective.buffer
         ),
     );
-    if let Some(gap) = number("/whole/gap") {
-        let moves = number("/whole/gap_in_use_moves")
+    if let Some(whole) = report.whole
+        && let Some(gap) = whole.gap
+    {
+        let moves = whole
+            .gap_in_use_moves
             .map_or_else(String::new, |moves| format!(" = {moves:.1} in-use moves"));
         let of = "of the objective and shortfalls, without moves of servers handed back";
         fact("gap", format!("{}{moves}, {of}", percent_fine(gap)));
     }
-    fact("phase 1", proof(&SolveReport::read(report, 0.0)));
-    let time =
-        [("/seconds/read", "read"), ("/seconds/solve", "solve"), ("/seconds/audit", "audit")]
-            .iter()
-            .filter_map(|(pointer, name)| Some(format!("{name} {}", seconds(number(pointer)?))))
-            .collect::<Vec<_>>()
-            .join(", ");
-    let total = number("/seconds/total").map_or_else(String::new, seconds);
+    fact("phase 1", proof(&report.phase1));
+    let took = &report.seconds;
+    let time = [("read", took.read), ("solve", took.solve), ("audit", took.audit)]
+        .iter()
+        .filter_map(|(name, of)| Some(format!("{name} {}", seconds((*of)?))))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let total = took.total.map_or_else(String::new, seconds);
     fact("time", format!("{total} ({time})"));
-    let memory = |member: &str| report.get(member).and_then(Value::as_u64).map(show_bytes);
-    let own = memory("peak_memory_bytes").unwrap_or_else(|| "not known".to_owned());
-    let highs = memory("highs_peak_memory_bytes").map(|peak| format!(", HiGHS {peak}"));
+    let own = report.peak_memory_bytes.map_or_else(|| "not known".to_owned(), show_bytes);
+    let highs = report.highs_peak_memory_bytes.map(|peak| format!(", HiGHS {}", show_bytes(peak)));
     fact("memory", format!("{own}{}", highs.unwrap_or_default()));
     fact("audit", "every guarantee and every term of the objective was recomputed".to_owned());
     layout::facts(&facts)
@@ -171,20 +171,20 @@ fn people(count: usize) -> String {
     if count == 1 { "1 reservation is".to_owned() } else { format!("{count} reservations are") }
 }
 
-fn proof(report: &SolveReport) -> String {
-    let Some((primal, bound)) = report.primal.zip(report.dual_bound) else {
+fn proof(phase1: &Phase1) -> String {
+    let Some((primal, bound)) = phase1.primal.zip(phase1.dual_bound) else {
         return "no bound is proven".to_owned();
     };
-    let gap = report.gap.map_or_else(|| "not known".to_owned(), percent_fine);
+    let gap = phase1.gap.map_or_else(|| "not known".to_owned(), percent_fine);
     let mut lines = format!("primal {primal:.2}, proven bound {bound:.2}, gap {gap}");
-    if let Some(moves) = report.gap_in_use_moves {
+    if let Some(moves) = phase1.gap_in_use_moves {
         lines.push_str(&format!(" = {moves:.1} in-use moves"));
     }
-    if let Some(termination) = &report.termination {
-        lines.push_str(&format!("; ended: {termination}"));
+    if let Some(termination) = phase1.termination {
+        lines.push_str(&format!("; ended: {}", termination.text()));
     }
-    if let Some(proof) = &report.proof {
-        lines.push_str(&format!("\n{proof}"));
+    if !phase1.proof.is_empty() {
+        lines.push_str(&format!("\n{}", phase1.proof));
     }
     lines
 }
@@ -196,8 +196,8 @@ fn percent_fine(share: f64) -> String {
 /// Time by step of each phase; `None` if there was no solve.
 fn steps(report: &SolveReport) -> Option<String> {
     let mut table = Table::new(&["phase", "step", "seconds"], 2..3);
-    for (phase, step, seconds) in &report.steps {
-        table.add_row([phase.to_string(), step.clone(), format!("{seconds:.2}")]);
+    for of in &report.steps {
+        table.add_row([of.phase.to_string(), of.step.clone(), format!("{:.2}", of.seconds)]);
     }
     (!report.steps.is_empty()).then(|| table.to_string())
 }

@@ -5,7 +5,8 @@
 //! | [`number`] | numbers with separators and units, as many digits as matter |
 //! | [`svg`] | scales, axes and legends of charts |
 //! | [`heat_map`] | the heat map of reservations and MSBs |
-//! | `assignment`, `solve_report` | what the page of a solve shows: counted from the assignment, read from `report.json` |
+//! | `assignment` | what the page of a solve counts from the assignment |
+//! | [`solve_report`] | `report.json`, for all who write or read it |
 //! | `summary`, `buffer`, `heat`, `power`, `affinity`, `moves`, `progress`, `tables` | its sections |
 //! | [`thrash`](mod@thrash) | moves that a chain of solves undoes or repeats |
 //!
@@ -25,7 +26,7 @@ mod moves;
 pub mod number;
 mod power;
 mod progress;
-mod solve_report;
+pub mod solve_report;
 mod summary;
 pub mod svg;
 mod tables;
@@ -63,14 +64,10 @@ const SECTIONS: [(&str, &str); 9] = [
 
 /// Renders the page of a solve.
 ///
-/// `report` is the content of `report.json`. Where a member is missing, the page says so in place of its
-/// chart. The members read beyond the public format are those of
-/// `async_solver::SolveStats` (`steps`, `history`, `handed_back`, more of `phase1`, `phase2`),
-/// `ending`, `peak_memory_bytes`, `highs_peak_memory_bytes` and `reservations[].why`.
-pub fn render(snapshot: &RegionSnapshot, targets: &Targets, report: &serde_json::Value) -> String {
-    let solve = SolveReport::read(report, snapshot.weights.move_in_use);
+/// Where a member of the report is missing, the page says so in place of its chart.
+pub fn render(snapshot: &RegionSnapshot, targets: &Targets, solve: &SolveReport) -> String {
     let assignment = AssignmentSummary::count(snapshot, targets);
-    let shares = BufferShares::new(snapshot, &assignment, &solve);
+    let shares = BufferShares::new(snapshot, &assignment, solve);
     let title = format!("{}: region solve", snapshot.region);
     page(
         &title,
@@ -79,18 +76,18 @@ pub fn render(snapshot: &RegionSnapshot, targets: &Targets, report: &serde_json:
             (summary::head(snapshot, &assignment))
             (navigation(!assignment.short().is_empty()))
             main #main {
-                (summary::tiles(&assignment, &solve, &shares))
-                (summary::alarm(&assignment, report))
-                (summary::shortfalls(&assignment, &solve))
+                (summary::tiles(&assignment, solve, &shares))
+                (summary::alarm(&assignment, solve))
+                (summary::shortfalls(&assignment, solve))
                 (buffer::section(&assignment, &shares))
                 (heat::section(snapshot, &assignment))
                 (power::section(snapshot, &assignment))
                 (affinity::section(snapshot, &assignment))
                 (moves::section(snapshot, &assignment))
-                (progress::time(&solve))
-                (progress::proof(&solve))
+                (progress::time(solve))
+                (progress::proof(solve))
                 (tables::hardware(snapshot, &assignment))
-                (tables::reservations(snapshot, &assignment, &solve))
+                (tables::reservations(snapshot, &assignment, solve))
                 (method())
             }
         },

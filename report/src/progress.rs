@@ -1,7 +1,7 @@
 //! Time by step (RAS, SOSP'21, figure 8), incumbent and bound over time, and the proof.
 
 use crate::number;
-use crate::solve_report::{Moment, SolveReport};
+use crate::solve_report::{Moment, SolveReport, StepTime};
 use crate::svg::{self, Scale};
 use maud::{Markup, html};
 use std::fmt::Write as _;
@@ -44,23 +44,23 @@ fn title(step: &str) -> String {
 }
 
 fn steps(solve: &SolveReport) -> Markup {
-    let mut phases: Vec<u64> = solve.steps.iter().map(|(phase, _, _)| *phase).collect();
+    let mut phases: Vec<u8> = solve.steps.iter().map(|of| of.phase).collect();
     phases.sort_unstable();
     phases.dedup();
-    let of = |phase: u64| solve.steps.iter().filter(move |(of, _, _)| *of == phase);
-    let total = |phase: u64| of(phase).map(|(_, _, seconds)| seconds).sum::<f64>();
+    let of = |phase: u8| solve.steps.iter().filter(move |of| of.phase == phase);
+    let total = |phase: u8| of(phase).map(|of| of.seconds).sum::<f64>();
     let scale = Scale::new(phases.iter().map(|phase| total(*phase)).fold(0.0, f64::max), 4);
     let mut names: Vec<&str> = STEPS.iter().map(|(name, _)| *name).collect();
-    names.extend(solve.steps.iter().map(|(_, name, _)| name.as_str()));
+    names.extend(solve.steps.iter().map(|of| of.step.as_str()));
     let mut known = Vec::new();
     names.retain(|name| {
-        let used = solve.steps.iter().any(|(_, step, _)| step == name);
+        let used = solve.steps.iter().any(|of| of.step == *name);
         let new = !known.contains(&name.to_string());
         known.push(name.to_string());
         used && new
     });
     let sum: f64 = phases.iter().map(|phase| total(*phase)).sum();
-    let rest = solve.seconds_total.map(|all| all - sum).filter(|rest| *rest > 0.0);
+    let rest = solve.seconds.total.map(|all| all - sum).filter(|rest| *rest > 0.0);
     html! {
         (svg::legend(names.iter().map(|name| (class_of(name), title(name)))))
         table.rows {
@@ -71,7 +71,7 @@ fn steps(solve: &SolveReport) -> Markup {
                         th scope="row" { "Phase " (phase) }
                         td.c { svg width="100%" height="26" aria-hidden="true" {
                             (svg::grid(&scale))
-                            @for (x, (_, step, seconds)) in stacked(of(*phase), &names) {
+                            @for (x, StepTime { step, seconds, .. }) in stacked(of(*phase), &names) {
                                 rect class=(class_of(step)) x=(svg::percent(scale.at(x))) y="4" height="18"
                                     width=(svg::percent(scale.at(*seconds)))
                                     data-tip={ "Phase " (phase) ", " (title(step)) ": " (number::seconds(*seconds)) } {}
@@ -92,8 +92,8 @@ fn steps(solve: &SolveReport) -> Markup {
                     tr {
                         th scope="row" { (title(name)) }
                         @for phase in &phases {
-                            @let taken = of(*phase).filter(|(_, step, _)| step == name);
-                            @let taken: Vec<f64> = taken.map(|(_, _, seconds)| *seconds).collect();
+                            @let taken = of(*phase).filter(|of| of.step == *name);
+                            @let taken: Vec<f64> = taken.map(|of| of.seconds).collect();
                             td.n {
                                 @if taken.is_empty() { (number::NOTHING) }
                                 @else { (number::seconds(taken.iter().sum())) }
@@ -112,15 +112,15 @@ fn steps(solve: &SolveReport) -> Markup {
 
 /// The steps of a phase in the order of `names`, each with where it begins.
 fn stacked<'a>(
-    steps: impl Iterator<Item = &'a (u64, String, f64)>,
+    steps: impl Iterator<Item = &'a StepTime>,
     names: &[&str],
-) -> Vec<(f64, &'a (u64, String, f64))> {
-    let mut steps: Vec<&(u64, String, f64)> = steps.collect();
-    steps.sort_by_key(|(_, step, _)| names.iter().position(|name| name == step));
+) -> Vec<(f64, &'a StepTime)> {
+    let mut steps: Vec<&StepTime> = steps.collect();
+    steps.sort_by_key(|of| names.iter().position(|name| *name == of.step));
     let mut start = 0.0;
     let placed = steps.into_iter().map(|step| {
         let x = start;
-        start += step.2;
+        start += step.seconds;
         (x, step)
     });
     placed.collect()
@@ -137,7 +137,7 @@ pub fn proof(solve: &SolveReport) -> Markup {
             h2 { "Incumbent, bound and proof" }
             (history(solve))
             (terms(solve))
-            @if let Some(proof) = &solve.proof { p.note { "Proof of the bound: " (proof) } }
+            @if !solve.phase1.proof.is_empty() { p.note { "Proof of the bound: " (solve.phase1.proof) } }
         }
     }
 }
@@ -145,10 +145,7 @@ pub fn proof(solve: &SolveReport) -> Markup {
 fn history(solve: &SolveReport) -> Markup {
     let primal = series(&solve.history, |moment| moment.primal);
     let bound = series(&solve.history, |moment| moment.dual_bound);
-    let gap = series(&solve.history, |moment| {
-        let (primal, bound) = (moment.primal?, moment.dual_bound?);
-        Some(if primal == bound { 0.0 } else { (primal - bound) / primal.abs() })
-    });
+    let gap = series(&solve.history, Moment::gap);
     let end = solve.history.iter().map(|moment| moment.seconds).fold(0.0, f64::max);
     if primal.is_empty() || end <= 0.0 {
         return svg::missing("The report gives no history of incumbent and bound.");
@@ -297,27 +294,25 @@ impl Axis {
 }
 
 fn terms(solve: &SolveReport) -> Markup {
-    let name = |term: &str| match term {
-        "stability" => "Stability (1)",
-        "rack_spread" => "Rack spread (2)",
-        "msb_spread" => "MSB spread (3)",
-        "buffer" => "Embedded buffer (4)",
-        _ => "Other",
-    };
-    let mut rows: Vec<(&str, Option<f64>)> =
-        solve.objective.iter().map(|(term, value)| (name(term), Some(*value))).collect();
-    rows.push(("Whole objective", solve.objective_total));
-    rows.push(("Price of shortfalls", solve.shortfall_cost));
+    let (phase1, of) = (&solve.phase1, solve.objective);
+    let rows = [
+        ("Stability (1)", of.map(|of| of.stability)),
+        ("Rack spread (2)", of.map(|of| of.rack_spread)),
+        ("MSB spread (3)", of.map(|of| of.msb_spread)),
+        ("Embedded buffer (4)", of.map(|of| of.buffer)),
+        ("Whole objective", of.map(|of| of.total)),
+        ("Price of shortfalls", phase1.shortfall_cost),
+    ];
     let phase: [(&str, Option<String>); 8] = [
-        ("Today's assignment", solve.initial_primal.map(number::decimal)),
-        ("Incumbent of phase 1", solve.primal.map(number::decimal)),
-        ("Proved bound", solve.dual_bound.map(number::decimal)),
-        ("Gap of phase 1", solve.gap.map(number::percent)),
-        ("Gap of the whole objective", solve.whole_gap.map(number::percent)),
-        ("Gap in in-use moves", solve.gap_in_use_moves.map(number::decimal)),
+        ("Today's assignment", phase1.initial_primal.map(number::decimal)),
+        ("Incumbent of phase 1", phase1.primal.map(number::decimal)),
+        ("Proved bound", phase1.dual_bound.map(number::decimal)),
+        ("Gap of phase 1", phase1.gap.map(number::percent)),
+        ("Gap of the whole objective", solve.whole.and_then(|of| of.gap).map(number::percent)),
+        ("Gap in in-use moves", phase1.gap_in_use_moves.map(number::decimal)),
         (
             "LP relaxation",
-            solve.lp_value.map(|value| match solve.lp_seconds {
+            phase1.lp_value.map(|value| match phase1.lp_seconds {
                 Some(seconds) => {
                     format!("{} in {}", number::decimal(value), number::seconds(seconds))
                 }
@@ -326,8 +321,9 @@ fn terms(solve: &SolveReport) -> Markup {
         ),
         (
             "Rack spread in phase 2",
-            solve.rack_spread.map(|(before, after)| {
-                format!("{} → {}", number::decimal(before), number::decimal(after))
+            solve.phase2.map(|of| {
+                let ends = [of.rack_spread_before, of.rack_spread_after].map(number::decimal);
+                ends.join(" → ")
             }),
         ),
     ];
@@ -368,7 +364,10 @@ mod tests {
 
     #[test]
     fn still_values_are_left_out_of_a_series() {
-        let at = |seconds, primal| Moment { seconds, phase: 1, primal, dual_bound: None };
+        let at = |seconds, primal| {
+            let step = "mip".to_owned();
+            Moment { seconds, phase: 1, step, primal, dual_bound: None }
+        };
         let history = [at(0.0, None), at(1.0, Some(5.0)), at(2.0, Some(5.0)), at(3.0, Some(4.0))];
         assert_eq!(series(&history, |m| m.primal), [(1.0, 5.0), (3.0, 4.0)]);
     }

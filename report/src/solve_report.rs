@@ -1,32 +1,187 @@
-//! The members of `report.json` that the page shows. Reports of older or foreign solvers may lack any
-//! member; the page then says so instead of failing.
+//! `report.json`: what a solve reports. `ras` writes it; page, terminal, portal, replays and benchmark read it.
+//!
+//! A report of an older or foreign solver may lack any member of [`SolveReport`], [`Phase1`], [`Whole`], [`Seconds`] and
+//! [`ReservationRow`]; readers then say so. Members that this version does not know are ignored. A member of the wrong
+//! type is an error that names it.
 
+use chrono::{DateTime, Utc};
+use fleet::audit::{
+    BufferShare, ClaimedMoves, ClaimedPhase1, ClaimedReservation, Claims, Objective, ServerCounts,
+};
+use fleet::explain::HeldBy;
+use fleet::{DatacenterName, MsbName, Name, OwnerName, ReservationKind, ReservationName, Weights};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
 
-/// The members of a report that the page shows.
-#[derive(Debug, Default)]
+/// The contents of `report.json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SolveReport {
-    /// Expressions 1 to 4, by name, in the order of the paper; only those the report gives.
-    pub objective: Vec<(&'static str, f64)>,
-    /// Value of the whole objective.
-    pub objective_total: Option<f64>,
-    /// Cost of the incumbent of phase 1.
+    /// Version of the format.
+    pub format: String,
+    /// The region.
+    pub region: Option<Name>,
+    /// Instant of the snapshot.
+    pub taken_at: Option<DateTime<Utc>>,
+    /// Version of the program.
+    pub version: Option<String>,
+    /// The origin of the result.
+    pub ending: Option<Ending>,
+    /// Why phase 1 ended; `None` if there was no solve.
+    pub termination: Option<Termination>,
+    /// Seed of every random choice.
+    pub seed: Option<u64>,
+    /// The solver's configuration: a record, which no reader interprets.
+    pub config: Value,
+    /// Deadline from the start of the process.
+    pub deadline_seconds: Option<f64>,
+    /// Prices and limits of the solve.
+    pub weights: Option<Weights>,
+    /// Share of each hardware type in its shared buffer.
+    pub shared_buffer_fraction: Option<f64>,
+    /// Overrides of the snapshot's settings, in the form of `ras.toml`, which `ras` reads.
+    pub overrides: Value,
+    /// Expressions 1 to 4.
+    pub objective: Option<Objective>,
+    /// Expressions 1 to 4 of today's assignment.
+    pub initial_objective: Option<Objective>,
+    /// The result of both phases against the bound; `None` if there was no solve.
+    pub whole: Option<Whole>,
+    /// Phase 1.
+    pub phase1: Phase1,
+    /// Phase 2.
+    pub phase2: Option<Phase2>,
+    /// Sum of all shortfalls.
+    pub shortfall_rru: Option<f64>,
+    /// Sum of today's shortfalls.
+    pub initial_shortfall_rru: Option<f64>,
+    /// Servers that leave a reservation.
+    pub moves: Option<ClaimedMoves>,
+    /// Those of them that their reservation no longer needs.
+    pub handed_back: Option<ClaimedMoves>,
+    /// Servers assigned to short reservations without a guarantee.
+    pub unguaranteed_servers: Option<usize>,
+    /// Free servers that are assigned.
+    pub acquired: Option<usize>,
+    /// Embedded buffers and their bounds.
+    pub buffer: Option<BufferShare>,
+    /// Servers by state.
+    pub servers: Option<ServerCounts>,
+    /// Wall-clock time.
+    pub seconds: Seconds,
+    /// Time by step.
+    pub steps: Vec<StepTime>,
+    /// Incumbent and bound over time.
+    pub history: Vec<Moment>,
+    /// What was held back.
+    pub held_back: Option<HeldBack>,
+    /// Sizes of the model.
+    pub sizes: Option<Sizes>,
+    /// Largest resident memory of the process.
+    pub peak_memory_bytes: Option<u64>,
+    /// Largest resident memory of a HiGHS process.
+    pub highs_peak_memory_bytes: Option<u64>,
+    /// One row per reservation.
+    pub reservations: Vec<ReservationRow>,
+    /// The largest reservations by MSB.
+    pub msb_shares: Option<MsbShares>,
+}
+
+/// The origin of a run's result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ending {
+    /// The solver returned.
+    #[serde(rename = "returned")]
+    Returned,
+    /// The deadline passed: the last incumbent is the result.
+    #[serde(rename = "cut_at_deadline")]
+    Deadline,
+    /// The solver took too long after a request to end early: the last incumbent is the result.
+    #[serde(rename = "cut_by_interrupt")]
+    Interrupted,
+    /// The solver panicked: the last incumbent is the result.
+    #[serde(rename = "solver_failed")]
+    Panicked,
+    /// There was no solve: the result is today's assignment.
+    #[serde(rename = "unsolved")]
+    Unsolved,
+}
+
+impl Ending {
+    /// The explanation for the user.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Ending::Returned => "the solver returned",
+            Ending::Deadline => "the deadline passed: the last incumbent is the result",
+            Ending::Interrupted => {
+                "the solver did not stop in time: its last incumbent is the result"
+            }
+            Ending::Panicked => "the solver failed: its last incumbent is the result",
+            Ending::Unsolved => "there was no solve: the result is today's assignment",
+        }
+    }
+}
+
+/// Why phase 1 ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Termination {
+    /// The gap is within the limit.
+    Optimal,
+    /// The gap is about that of the solve before: in reports of older versions.
+    LastGap,
+    /// Several rounds brought nothing better.
+    Stalled,
+    /// The deadline passed.
+    Deadline,
+    /// An early end was requested.
+    Interrupted,
+    /// There was no solve.
+    Unsolved,
+}
+
+impl Termination {
+    /// In words, after "ended: ".
+    pub const fn text(self) -> &'static str {
+        match self {
+            Termination::Optimal => "within the gap limit",
+            Termination::LastGap => "about as near to the bound as the solve before",
+            Termination::Stalled => "no progress in several rounds",
+            Termination::Deadline => "at the deadline",
+            Termination::Interrupted => "by request",
+            Termination::Unsolved => "not solved",
+        }
+    }
+}
+
+/// The result of both phases against the bound; null where a solve was cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Whole {
+    /// Expressions 1 to 4 and the price of shortfalls.
     pub primal: Option<f64>,
-    /// Proved lower bound of phase 1.
-    pub dual_bound: Option<f64>,
-    /// Relative gap of the whole objective, racks included.
-    pub whole_gap: Option<f64>,
-    /// That gap in in-use moves.
-    pub whole_gap_in_use_moves: Option<f64>,
-    /// Relative gap of phase 1.
+    /// The proved gap.
     pub gap: Option<f64>,
-    /// The gap divided by the price of an in-use move.
+    /// That gap in moves of in-use servers.
     pub gap_in_use_moves: Option<f64>,
-    /// Why phase 1 ended (`termination`).
-    pub termination: Option<String>,
+}
+
+/// How phase 1 ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Phase1 {
+    /// Cost of the incumbent.
+    pub primal: Option<f64>,
+    /// Proved lower bound.
+    pub dual_bound: Option<f64>,
+    /// The proved gap.
+    pub gap: Option<f64>,
+    /// That gap in moves of in-use servers.
+    pub gap_in_use_moves: Option<f64>,
+    /// Why it ended.
+    pub termination: Option<Termination>,
     /// How the bound was proved.
-    pub proof: Option<String>,
+    pub proof: String,
     /// Value of the LP relaxation.
     pub lp_value: Option<f64>,
     /// Seconds HiGHS took for the LP.
@@ -35,153 +190,239 @@ pub struct SolveReport {
     pub shortfall_cost: Option<f64>,
     /// Cost of today's assignment.
     pub initial_primal: Option<f64>,
-    /// Rack spread before and after phase 2.
-    pub rack_spread: Option<(f64, f64)>,
-    /// Surplus servers released: in use, idle.
-    pub handed_back: Option<(usize, usize)>,
-    /// Wall clock seconds of the solve.
-    pub seconds_total: Option<f64>,
-    /// Time by step: phase, name, seconds.
-    pub steps: Vec<(u64, String, f64)>,
-    /// Incumbent and bound over time.
-    pub history: Vec<Moment>,
-    /// How the run ended (`ending`).
-    pub ending: Option<String>,
-    /// Largest resident memory of the process.
-    pub peak_memory_bytes: Option<f64>,
-    /// Largest resident memory of a HiGHS process.
-    pub highs_peak_memory_bytes: Option<f64>,
-    /// Sizes of the model, by name.
-    pub sizes: BTreeMap<String, usize>,
-    reasons: BTreeMap<String, Reason>,
 }
 
-/// Why a reservation is short.
-#[derive(Clone, Debug, PartialEq)]
-struct Reason {
-    /// The reason, with spaces for underscores.
-    token: String,
-    /// The reason with its numbers.
-    sentence: Option<String>,
+/// How phase 2 ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Phase2 {
+    /// Expression 2 as phase 1 left it.
+    pub rack_spread_before: f64,
+    /// Expression 2 afterwards.
+    pub rack_spread_after: f64,
+    /// Independent problems solved.
+    pub problems: usize,
+}
+
+/// Wall-clock seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Seconds {
+    /// From the start of the process.
+    pub total: Option<f64>,
+    /// Until the region was read.
+    pub read: Option<f64>,
+    /// Of the solve.
+    pub solve: Option<f64>,
+    /// Of the audit.
+    pub audit: Option<f64>,
+    /// By phase, summed over its steps.
+    pub phases: Vec<PhaseTime>,
+}
+
+/// Time of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PhaseTime {
+    /// 1 or 2.
+    pub phase: u8,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+/// Time of one step of one phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepTime {
+    /// 1 or 2.
+    pub phase: u8,
+    /// Its name, as in RAS figure 8.
+    pub step: String,
+    /// Seconds.
+    pub seconds: f64,
 }
 
 /// One entry of the history.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Moment {
     /// Seconds since the solve began.
     pub seconds: f64,
-    /// Phase 1 or 2.
-    pub phase: u64,
+    /// 1 or 2.
+    pub phase: u8,
+    /// The step.
+    pub step: String,
     /// Incumbent of phase 1.
     pub primal: Option<f64>,
     /// Bound of phase 1.
     pub dual_bound: Option<f64>,
 }
 
+impl Moment {
+    /// The relative distance of incumbent and bound, as the solver defines it.
+    pub fn gap(&self) -> Option<f64> {
+        let (primal, bound) = self.primal.zip(self.dual_bound)?;
+        let gap = if primal == bound { 0.0 } else { (primal - bound) / primal.abs() };
+        gap.is_finite().then_some(gap.max(0.0))
+    }
+}
+
+/// What was held back because it cannot be carried out before the next solve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldBack {
+    /// Extra solves.
+    pub passes: usize,
+    /// Servers pinned.
+    pub pinned: usize,
+    /// Moves of the first solve that no budget had room for.
+    pub moves: usize,
+}
+
+/// Sizes of the model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sizes {
+    /// Servers of the snapshot.
+    pub servers: usize,
+    /// Equivalence classes of available servers.
+    pub classes: usize,
+    /// Reservations.
+    pub reservations: usize,
+    /// Columns of the LP of phase 1.
+    pub phase1_columns: usize,
+    /// Rows of the LP of phase 1.
+    pub phase1_rows: usize,
+    /// Non-zeros of the LP of phase 1.
+    pub phase1_nonzeros: usize,
+}
+
+/// One reservation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "the figures of `fleet::audit::ReservationAudit`, described there")]
+pub struct ReservationRow {
+    pub reservation_id: ReservationName,
+    pub owner: Option<OwnerName>,
+    pub kind: Option<ReservationKind>,
+    pub priority: Option<i32>,
+    pub msb_buffer: Option<bool>,
+    pub servers: Option<usize>,
+    pub capacity_rru: Option<f64>,
+    pub assigned_rru: Option<f64>,
+    pub largest_msb_rru: Option<f64>,
+    pub largest_msb: Option<MsbName>,
+    pub smallest_buffer_rru: Option<f64>,
+    pub guaranteed_rru: Option<f64>,
+    pub shortfall_rru: Option<f64>,
+    pub msb_excess_rru: Option<f64>,
+    pub rack_excess_rru: Option<f64>,
+    /// Why it is short: a word of `fleet::explain::ShortfallReason`, or of an older version.
+    pub reason: Option<String>,
+    /// The reason as a sentence, with its numbers.
+    pub why: Option<String>,
+    /// The holders of servers it could use.
+    pub held_by: Option<Vec<HeldBy>>,
+}
+
+/// The largest guaranteed reservations that hold something, by MSB.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MsbShares {
+    /// The MSBs, by datacenter.
+    pub datacenters: Vec<DatacenterMsbs>,
+    /// The reservations, the largest first.
+    pub reservations: Vec<ReservationShares>,
+    /// Number of guaranteed reservations that hold something.
+    pub of: usize,
+}
+
+/// The MSBs of a datacenter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DatacenterMsbs {
+    /// The datacenter.
+    pub datacenter: DatacenterName,
+    /// Its MSBs.
+    pub msbs: Vec<MsbName>,
+}
+
+/// A reservation by MSB.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReservationShares {
+    /// The reservation.
+    pub reservation_id: ReservationName,
+    /// RRU in each MSB, in the order of the datacenters and of their MSBs.
+    pub msb_rru: Vec<f64>,
+}
+
+/// A report cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// A member has the wrong type.
+    #[error("report.json: {0}")]
+    Member(#[from] serde_path_to_error::Error<serde_json::Error>),
+    /// A figure that the audit checks is missing.
+    #[error("report.json lacks {0}, which the audit checks")]
+    Lacks(&'static str),
+}
+
 impl SolveReport {
-    /// Reads the members that the report has.
-    pub fn read(report: &Value, move_in_use_price: f64) -> SolveReport {
-        let at = |pointer: &str| number(report.pointer(pointer));
-        let text =
-            |pointer: &str| report.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-        let pair = |pointer: &str| {
-            let members = report.pointer(pointer)?;
-            Some((whole(members.get("in_use"))?, whole(members.get("idle"))?))
+    /// Reads a report.
+    ///
+    /// # Errors
+    /// If a member has the wrong type.
+    pub fn read(report: &Value) -> Result<SolveReport, ReportError> {
+        Ok(serde_path_to_error::deserialize(report)?)
+    }
+
+    /// As it is written: members in the order of their names.
+    ///
+    /// # Panics
+    /// Never: every member has a form in JSON.
+    pub fn to_json(&self) -> Value {
+        serde_json::to_value(self).expect("every member has a form in JSON")
+    }
+
+    /// The proved gap: of the whole objective, in older reports of phase 1.
+    pub fn gap(&self) -> Option<f64> {
+        self.whole.and_then(|whole| whole.gap).or(self.phase1.gap)
+    }
+
+    /// What the audit can recompute.
+    ///
+    /// # Errors
+    /// If the report lacks a figure.
+    pub fn claims(&self) -> Result<Claims, ReportError> {
+        let known = |figure: Option<f64>, member| figure.ok_or(ReportError::Lacks(member));
+        let Phase1 { primal, dual_bound, gap, .. } = self.phase1;
+        let phase1 = primal.zip(dual_bound).zip(gap);
+        let row = |row: &ReservationRow| {
+            Ok(ClaimedReservation {
+                reservation_id: row.reservation_id.to_string(),
+                capacity_rru: known(row.capacity_rru, "reservations[].capacity_rru")?,
+                assigned_rru: known(row.assigned_rru, "reservations[].assigned_rru")?,
+                largest_msb_rru: known(row.largest_msb_rru, "reservations[].largest_msb_rru")?,
+                guaranteed_rru: known(row.guaranteed_rru, "reservations[].guaranteed_rru")?,
+                shortfall_rru: known(row.shortfall_rru, "reservations[].shortfall_rru")?,
+            })
         };
-        let (primal, dual_bound) = (at("/phase1/primal"), at("/phase1/dual_bound"));
-        let difference = primal.zip(dual_bound).map(|(primal, bound)| primal - bound);
-        let relative = primal.zip(difference).map(|(primal, difference)| {
-            if difference == 0.0 { 0.0 } else { difference / primal.abs() }
-        });
-        let in_moves =
-            difference.filter(|_| move_in_use_price > 0.0).map(|d| d / move_in_use_price);
-        SolveReport {
-            objective: ["stability", "rack_spread", "msb_spread", "buffer"]
-                .into_iter()
-                .filter_map(|term| Some((term, number(report.pointer("/objective")?.get(term))?)))
-                .collect(),
-            objective_total: at("/objective/total"),
-            primal,
-            dual_bound,
-            whole_gap: at("/whole/gap"),
-            whole_gap_in_use_moves: at("/whole/gap_in_use_moves"),
-            gap: at("/phase1/gap").or(relative).filter(|gap| gap.is_finite()),
-            gap_in_use_moves: at("/phase1/gap_in_use_moves").or(in_moves),
-            termination: text("/phase1/termination"),
-            proof: text("/phase1/proof").filter(|proof| !proof.is_empty()),
-            lp_value: at("/phase1/lp_value"),
-            lp_seconds: at("/phase1/lp_seconds"),
-            shortfall_cost: at("/phase1/shortfall_cost"),
-            initial_primal: at("/phase1/initial_primal"),
-            rack_spread: at("/phase2/rack_spread_before").zip(at("/phase2/rack_spread_after")),
-            handed_back: pair("/handed_back"),
-            seconds_total: at("/seconds/total"),
-            steps: list(report, "steps").filter_map(step).collect(),
-            history: list(report, "history").filter_map(moment).collect(),
-            ending: text("/ending"),
-            highs_peak_memory_bytes: at("/highs_peak_memory_bytes").filter(|bytes| *bytes > 0.0),
-            peak_memory_bytes: at("/peak_memory_bytes").filter(|bytes| *bytes > 0.0),
-            sizes: report.get("sizes").and_then(Value::as_object).map_or_else(
-                BTreeMap::new,
-                |sizes| {
-                    let known = sizes.iter();
-                    known
-                        .filter_map(|(name, size)| Some((name.clone(), whole(Some(size))?)))
-                        .collect()
-                },
-            ),
-            reasons: list(report, "reservations").filter_map(reason).collect(),
-        }
+        Ok(Claims {
+            objective: self.objective.ok_or(ReportError::Lacks("objective"))?,
+            shortfall_rru: known(self.shortfall_rru, "shortfall_rru")?,
+            moves: self.moves.ok_or(ReportError::Lacks("moves"))?,
+            phase1: phase1.map(|((primal, dual_bound), gap)| ClaimedPhase1 {
+                primal,
+                dual_bound,
+                gap,
+            }),
+            reservations: self.reservations.iter().map(row).collect::<Result<_, ReportError>>()?,
+        })
+    }
+
+    /// The row of a reservation.
+    pub(crate) fn reservation(&self, id: &str) -> Option<&ReservationRow> {
+        self.reservations.iter().find(|row| &*row.reservation_id == id)
     }
 
     /// Why a reservation is short.
-    pub fn reason(&self, reservation: &str) -> &str {
-        self.reasons.get(reservation).map_or("not in the report", |reason| &reason.token)
+    pub(crate) fn reason(&self, reservation: &str) -> String {
+        let reason = self.reservation(reservation).and_then(|row| row.reason.as_deref());
+        reason.unwrap_or("not in the report").replace('_', " ")
     }
-
-    /// Why a reservation is short, with numbers.
-    pub fn why(&self, reservation: &str) -> Option<&str> {
-        self.reasons.get(reservation)?.sentence.as_deref()
-    }
-
-    /// Value of an expression of the objective.
-    pub fn term(&self, name: &str) -> Option<f64> {
-        self.objective.iter().find(|(term, _)| *term == name).map(|(_, value)| *value)
-    }
-}
-
-fn list<'a>(report: &'a Value, member: &str) -> impl Iterator<Item = &'a Value> {
-    report.get(member).and_then(Value::as_array).into_iter().flatten()
-}
-
-fn number(value: Option<&Value>) -> Option<f64> {
-    value.and_then(Value::as_f64).filter(|number| number.is_finite())
-}
-
-fn whole(value: Option<&Value>) -> Option<usize> {
-    value.and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok())
-}
-
-fn step(entry: &Value) -> Option<(u64, String, f64)> {
-    let name = entry.get("step")?.as_str()?.to_owned();
-    let seconds = number(entry.get("seconds")).filter(|seconds| *seconds >= 0.0)?;
-    Some((entry.get("phase")?.as_u64()?, name, seconds))
-}
-
-fn moment(entry: &Value) -> Option<Moment> {
-    Some(Moment {
-        seconds: number(entry.get("seconds")).filter(|seconds| *seconds >= 0.0)?,
-        phase: entry.get("phase").and_then(Value::as_u64).unwrap_or(1),
-        primal: number(entry.get("primal")),
-        dual_bound: number(entry.get("dual_bound")),
-    })
-}
-
-fn reason(entry: &Value) -> Option<(String, Reason)> {
-    let id = entry.get("reservation_id")?.as_str()?;
-    let token = entry.get("reason")?.as_str()?.replace('_', " ");
-    let sentence = entry.get("why").and_then(Value::as_str).map(str::to_owned);
-    Some((id.to_owned(), Reason { token, sentence }))
 }
 
 #[cfg(test)]
@@ -191,19 +432,40 @@ mod tests {
 
     #[test]
     fn report_may_lack_every_member() {
-        for report in [json!(null), json!({}), json!([1]), json!({"phase1": 3, "steps": "no"})] {
-            let solve = SolveReport::read(&report, 10.0);
-            assert_eq!(solve.gap, None);
-            assert!(solve.steps.is_empty() && solve.history.is_empty());
+        let empty = SolveReport::read(&json!({})).expect("reads");
+        assert_eq!(empty, SolveReport::default());
+        let inner = json!({"phase1": {}, "whole": null, "seconds": {}, "sizes": {}, "msb_shares": null,
+            "reservations": [{}], "of_another_version": 1});
+        let solve = SolveReport::read(&inner).expect("reads");
+        assert_eq!((solve.gap(), solve.steps.len(), solve.reservations.len()), (None, 0, 1));
+        let lacks = empty.claims().expect_err("nothing to check").to_string();
+        assert_eq!(lacks, "report.json lacks objective, which the audit checks");
+    }
+
+    #[test]
+    fn member_of_the_wrong_type_is_named() {
+        for (report, named) in [
+            (json!({"phase1": 3}), "report.json: phase1: invalid type: integer `3`"),
+            (json!({"phase1": {"gap": "no"}}), "report.json: phase1.gap: invalid type: string"),
+            (json!({"steps": "no"}), "report.json: steps: invalid type: string"),
+            (json!({"history": [{"seconds": 1}]}), "report.json: history[0]: missing field"),
+            (json!({"objective": {"total": 1.0}}), "report.json: objective: missing field"),
+            (json!({"ending": "soon"}), "report.json: ending: unknown variant `soon`"),
+            (json!(null), "report.json: invalid type: null"),
+        ] {
+            let error = SolveReport::read(&report).expect_err("wrong").to_string();
+            assert!(error.starts_with(named), "{error}");
         }
     }
 
     #[test]
-    fn missing_gap_is_computed_from_incumbent_and_bound() {
-        let report = json!({"phase1": {"primal": 200.0, "dual_bound": 150.0}});
-        let solve = SolveReport::read(&report, 10.0);
-        assert_eq!(solve.gap, Some(0.25));
-        assert_eq!(solve.gap_in_use_moves, Some(5.0));
+    fn gap_is_that_of_the_whole_objective_if_known() {
+        let report = |whole: Value| json!({"phase1": {"gap": 0.25}, "whole": whole});
+        for (whole, gap) in
+            [(json!({"gap": 0.5}), 0.5), (json!({"gap": null}), 0.25), (json!(null), 0.25)]
+        {
+            assert_eq!(SolveReport::read(&report(whole)).expect("reads").gap(), Some(gap));
+        }
     }
 
     #[test]
@@ -213,11 +475,10 @@ mod tests {
             {"reservation_id": "b", "reason": "affinity"},
             {"reservation_id": "c", "reason": null},
         ]});
-        let solve = SolveReport::read(&report, 10.0);
+        let solve = SolveReport::read(&report).expect("reads");
         assert_eq!(
             ["a", "b", "c"].map(|id| solve.reason(id)),
             ["msb buffer", "affinity", "not in the report"]
         );
-        assert_eq!(["a", "b"].map(|id| solve.why(id)), [Some("3 of 4"), None]);
     }
 }

@@ -3,13 +3,11 @@
 use crate::assignment::AssignmentSummary;
 use crate::buffer::BufferShares;
 use crate::number::{self, NOTHING};
-use crate::solve_report::SolveReport;
+use crate::solve_report::{Ending, SolveReport};
 use crate::svg;
-use fleet::audit::{Claims, ReservationAudit};
+use fleet::audit::ReservationAudit;
 use fleet::{RegionSnapshot, ReservationKind, Rru};
 use maud::{Markup, html};
-use serde::Deserialize;
-use serde_json::Value;
 
 /// Shortfalls listed; the table of all reservations has the rest.
 const SHORTFALLS_SHOWN: usize = 40;
@@ -124,39 +122,27 @@ fn buffer_tile(buffer: &BufferShares) -> Markup {
 }
 
 fn gap(solve: &SolveReport) -> Markup {
-    let Some(gap) = solve.whole_gap.or(solve.gap) else {
+    let (whole, phase1) = (solve.whole.unwrap_or_default(), &solve.phase1);
+    let Some(gap) = solve.gap() else {
         return tile("", "Gap to the proved bound", NOTHING, html! { "Not in the report" });
     };
     let note = html! {
-        @if let (Some(_), Some(search)) = (solve.whole_gap, solve.gap) {
+        @if let (Some(_), Some(search)) = (whole.gap, phase1.gap) {
             "of the whole objective; phase 1: " (number::percent(search)) br;
         }
-        @if let Some(moves) = solve.whole_gap_in_use_moves.or(solve.gap_in_use_moves) {
+        @if let Some(moves) = whole.gap_in_use_moves.or(phase1.gap_in_use_moves) {
             "worth " (number::decimal(moves)) " in-use moves"
         }
-        @if let Some(termination) = &solve.termination {
-            br; "Phase 1 ended: " (ending(termination))
+        @if let Some(termination) = phase1.termination {
+            br; "Phase 1 ended: " (termination.text())
         }
     };
     tile("", "Gap to the proved bound", &number::percent(gap), note)
 }
 
-/// A termination in words; an unknown one is returned unchanged.
-fn ending(termination: &str) -> &str {
-    match termination {
-        "optimal" => "within the gap limit",
-        "last_gap" => "about as near to the bound as the solve before",
-        "stalled" => "no progress in several rounds",
-        "deadline" => "at the deadline",
-        "interrupted" => "by request",
-        "unsolved" => "not solved",
-        other => other,
-    }
-}
-
 fn moves(assignment: &AssignmentSummary, solve: &SolveReport) -> Markup {
     let moves = &assignment.audit.moves;
-    let freed = solve.handed_back.map_or(moves.handed_back, |(in_use, idle)| in_use + idle);
+    let freed = solve.handed_back.map_or(moves.handed_back, |of| of.in_use + of.idle);
     let note = html! {
         "and " (number::count(moves.idle)) " idle servers leave a reservation"
         br; (number::count(freed)) " released, " (number::count(moves.acquired))
@@ -166,22 +152,22 @@ fn moves(assignment: &AssignmentSummary, solve: &SolveReport) -> Markup {
 }
 
 fn cost(solve: &SolveReport) -> Markup {
-    let value = solve.seconds_total.map_or_else(|| NOTHING.to_owned(), number::seconds);
-    let cut = match solve.ending.as_deref() {
-        Some("cut_at_deadline") => Some("Cut at the deadline: the last incumbent"),
-        Some("cut_by_interrupt") => Some("Cut on request: the last incumbent"),
-        Some("solver_failed") => Some("The solver failed: the last incumbent"),
-        Some("unsolved") => Some("Nothing solved: today's assignment"),
-        _ => None,
+    let value = solve.seconds.total.map_or_else(|| NOTHING.to_owned(), number::seconds);
+    let cut = match solve.ending {
+        Some(Ending::Deadline) => Some("Cut at the deadline: the last incumbent"),
+        Some(Ending::Interrupted) => Some("Cut on request: the last incumbent"),
+        Some(Ending::Panicked) => Some("The solver failed: the last incumbent"),
+        Some(Ending::Unsolved) => Some("Nothing solved: today's assignment"),
+        Some(Ending::Returned) | None => None,
     };
     let note = html! {
         @match solve.peak_memory_bytes {
-            Some(bytes) => { "Peak memory " (number::bytes(bytes)) },
+            Some(bytes) => { "Peak memory " (number::bytes(bytes as f64)) },
             None => { "Peak memory not in the report" },
         }
-        @if let Some(bytes) = solve.highs_peak_memory_bytes { ", HiGHS " (number::bytes(bytes)) }
-        @if let Some(classes) = solve.sizes.get("classes").filter(|classes| **classes > 0) {
-            br; (number::count(*classes)) @if *classes == 1 { " server class" } @else { " server classes" }
+        @if let Some(bytes) = solve.highs_peak_memory_bytes { ", HiGHS " (number::bytes(bytes as f64)) }
+        @if let Some(classes) = solve.sizes.map(|of| of.classes).filter(|classes| *classes > 0) {
+            br; (number::count(classes)) @if classes == 1 { " server class" } @else { " server classes" }
         }
         @if let Some(cut) = cut { br; (cut) }
     };
@@ -189,11 +175,11 @@ fn cost(solve: &SolveReport) -> Markup {
 }
 
 /// Broken rules, and claims of the report that the audit contradicts; empty if both lists are empty.
-pub fn alarm(assignment: &AssignmentSummary, report: &Value) -> Markup {
+pub fn alarm(assignment: &AssignmentSummary, solve: &SolveReport) -> Markup {
     let mut lines: Vec<String> =
         assignment.audit.violations.iter().map(ToString::to_string).collect();
     // A report without these members makes no claims.
-    if let Ok(claims) = Claims::deserialize(report) {
+    if let Ok(claims) = solve.claims() {
         lines.extend(assignment.audit.compare(&claims).iter().map(ToString::to_string));
     }
     html! {
@@ -244,7 +230,7 @@ pub fn shortfalls(assignment: &AssignmentSummary, solve: &SolveReport) -> Markup
 fn shortfall(row: &ReservationAudit, solve: &SolveReport) -> Markup {
     let id = &row.reservation_id;
     let share = row.holding.shortfall.to_f64() / row.capacity.to_f64();
-    let why = solve.why(id);
+    let why = solve.reservation(id).and_then(|row| row.why.as_deref());
     html! {
         tr.explained[why.is_some()] {
             th scope="row" title=(id) { (id) }

@@ -1,62 +1,29 @@
 //! Section of a solve's page: the heat map of reservations and MSBs, from the report of the solve.
 
 use super::{link, ui};
-use broker::Document;
 use maud::{Markup, html};
 use report::heat_map::HeatMap;
-use report::number;
-use serde::Deserialize;
+use report::solve_report::{MsbShares, ReservationShares};
+use report::{SolveReport, number};
 
-/// Member `msb_shares` of a report.
-#[derive(Debug, Deserialize)]
-struct MsbShares {
-    datacenters: Vec<Datacenter>,
-    /// The largest guaranteed reservations that hold servers.
-    reservations: Vec<Row>,
-    /// Number of guaranteed reservations that hold servers.
-    of: usize,
-}
-
-#[derive(Debug, Deserialize)]
-struct Datacenter {
-    datacenter: String,
-    msbs: Vec<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Row {
-    reservation_id: String,
-    /// RRU in each MSB, in the order of the datacenters and of their MSBs.
-    msb_rru: Vec<f64>,
-}
-
-/// The member of a report that is shown here.
-#[derive(Deserialize)]
-struct Report {
-    msb_shares: MsbShares,
-}
-
-impl MsbShares {
-    /// `None` if the report lacks the member or if its rows do not fit its columns.
-    fn of(report: &Document) -> Option<MsbShares> {
-        let shares = report.read::<Report>().ok()?.msb_shares;
-        let columns: usize = shares.datacenters.iter().map(|of| of.msbs.len()).sum();
-        let is_complete = |row: &Row| {
-            row.msb_rru.len() == columns
-                && row.msb_rru.iter().all(|rru| *rru >= 0.0)
-                && row.msb_rru.iter().sum::<f64>() > 0.0
-        };
-        shares.reservations.iter().all(is_complete).then_some(shares)
-    }
+/// `None` if the report lacks the member or if its rows do not fit its columns.
+fn shares(report: &SolveReport) -> Option<&MsbShares> {
+    let shares = report.msb_shares.as_ref()?;
+    let columns: usize = shares.datacenters.iter().map(|of| of.msbs.len()).sum();
+    let is_complete = |row: &ReservationShares| {
+        row.msb_rru.len() == columns
+            && row.msb_rru.iter().all(|rru| *rru >= 0.0)
+            && row.msb_rru.iter().sum::<f64>() > 0.0
+    };
+    shares.reservations.iter().all(is_complete).then_some(shares)
 }
 
 /// The largest reservations as the solve left them.
-pub(super) fn section(report: &Document) -> Markup {
-    let shares = MsbShares::of(report);
+pub(super) fn section(report: &SolveReport) -> Markup {
     html! {
         section #spread {
             h2 { "Spread over MSBs " span.ref { "figure 13" } }
-            @match &shares {
+            @match shares(report) {
                 None => (ui::missing("The report of this solve does not list shares by MSB. It was written by an older version.")),
                 Some(shares) if shares.reservations.is_empty() => (ui::missing("No guaranteed reservation holds a server in the targets of this solve.")),
                 Some(shares) => (map(shares)),
@@ -88,7 +55,7 @@ fn map(shares: &MsbShares) -> Markup {
 }
 
 fn table(shares: &MsbShares, heat: &HeatMap) -> Markup {
-    let names: Vec<&String> = shares.datacenters.iter().flat_map(|of| &of.msbs).collect();
+    let names: Vec<_> = shares.datacenters.iter().flat_map(|of| &of.msbs).collect();
     let names = serde_json::to_string(&names).unwrap_or_default();
     html! {
         div.scroll.heat #heat tabindex="0" role="region" aria-label="Heat map of reservations and MSBs" aria-describedby="heat-read" {
@@ -117,7 +84,7 @@ fn datacenters(shares: &MsbShares, heat: &HeatMap) -> Markup {
     }
 }
 
-fn line(row: &Row, heat: &HeatMap) -> Markup {
+fn line(row: &ReservationShares, heat: &HeatMap) -> Markup {
     let assigned: f64 = row.msb_rru.iter().sum();
     let largest = row.msb_rru.iter().copied().fold(0.0, f64::max);
     let cells = heat.row(row.msb_rru.iter().map(|rru| rru / assigned));
@@ -133,14 +100,15 @@ fn line(row: &Row, heat: &HeatMap) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::section;
-    use broker::Document;
+    use report::SolveReport;
     use serde_json::{Value, json};
 
-    fn report(msb_rru: &Value) -> Document {
-        Document::of(&json!({ "msb_shares": {
+    fn report(msb_rru: &Value) -> SolveReport {
+        let report = json!({ "msb_shares": {
             "datacenters": [{ "datacenter": "east", "msbs": ["m0", "m1"] }, { "datacenter": "west", "msbs": ["m2"] }],
             "reservations": [{ "reservation_id": "web", "msb_rru": msb_rru }], "of": 7,
-        } }))
+        } });
+        SolveReport::read(&report).expect("a report")
     }
 
     #[test]
@@ -155,12 +123,7 @@ mod tests {
 
     #[test]
     fn heat_map_is_missing_if_the_report_lacks_shares() {
-        for other in [
-            Document::of(&json!({})),
-            report(&json!([1.0])),
-            report(&json!([0, 0, 0])),
-            report(&json!("x")),
-        ] {
+        for other in [SolveReport::default(), report(&json!([1.0])), report(&json!([0, 0, 0]))] {
             let text = section(&other).into_string();
             assert!(
                 text.contains("does not list shares") && !text.contains("<table"),

@@ -7,24 +7,16 @@ use super::ui::{self, Mood};
 use super::{approval, heat, solves};
 use crate::http::auth::Role;
 use crate::http::{Problem, Site, in_time};
-use api_types::solves::{GapPoint, StepSeconds};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{Html, Redirect};
 use broker::{Document, SolveId, SolveProgress, SolveRow, SolveState, SolveStep, State as _};
 use control::Topic;
 use maud::{Markup, html};
-use report::number;
-use serde::Deserialize;
+use report::solve_report::{Moment, Termination};
+use report::{SolveReport, number};
+use serde_json::Value;
 use std::collections::BTreeMap;
-
-/// Expressions 1 to 4 of the paper: member of the report, label, colour class.
-const TERMS: [(&str, &str, &str); 4] = [
-    ("stability", "Moves (expression 1)", "s4"),
-    ("rack_spread", "Rack spread (2)", "s1"),
-    ("msb_spread", "MSB spread (3)", "s3"),
-    ("buffer", "Embedded buffers (4)", "s2"),
-];
 
 /// Handler of `GET /solves/{id}`.
 pub(super) async fn show(
@@ -78,7 +70,7 @@ pub(super) async fn show(
                     (approval::decision(&format!("/solves/{}", solve.id), &reader)) }
             }
             @match (&report, &progress) {
-                (Some(report), _) => { (report_sections(report)) (heat::section(report)) },
+                (Some(report), _) => (report_sections(report)),
                 (None, _) if solve.state == SolveState::Published => { (ui::missing("The report of this solve was deleted.")) (heat::without_report()) },
                 (None, Some(progress)) => (so_far(&solve, progress)),
                 (None, None) => {},
@@ -128,9 +120,9 @@ const fn step_title(step: SolveStep) -> &'static str {
 /// How far a solve is, or was when it ended without a result.
 fn so_far(solve: &SolveRow, progress: &SolveProgress) -> Markup {
     // Points of another version may lack members.
-    let history: Vec<GapPoint> = progress.history.read().unwrap_or_default();
+    let history: Vec<Moment> = progress.history.read().unwrap_or_default();
     let last = history.last();
-    let best = history.iter().rev().find(|of| gap(of).is_some());
+    let best = history.iter().rev().find(|of| of.gap().is_some());
     let amount = |of: Option<f64>| of.map_or(number::NOTHING.to_owned(), number::decimal);
     let running = solve.state == SolveState::Running;
     html! {
@@ -138,7 +130,7 @@ fn so_far(solve: &SolveRow, progress: &SolveProgress) -> Markup {
             (ui::tile(Mood::Plain, if running { "The worker" } else { "The worker last" }, &html! { (step_title(progress.step)) },
                 &html! { @if let Some(last) = last.filter(|_| progress.step == SolveStep::Solve) {
                     "phase " (last.phase) " of 2, " (last.step.replace('_', " ")) } }))
-            (ui::tile(Mood::Plain, "Proved gap", &html! { (best.and_then(gap).map_or(number::NOTHING.to_owned(), ui::gap)) },
+            (ui::tile(Mood::Plain, "Proved gap", &html! { (best.and_then(Moment::gap).map_or(number::NOTHING.to_owned(), ui::gap)) },
                 &html! { @if let Some(best) = best { "after " (number::seconds(best.seconds)) } @else { "incumbent or bound not known yet" } }))
             (ui::tile(Mood::Plain, "Incumbent", &html! { (amount(best.and_then(|of| of.primal))) },
                 &html! { "cost of the best assignment so far" }))
@@ -149,119 +141,52 @@ fn so_far(solve: &SolveRow, progress: &SolveProgress) -> Markup {
     }
 }
 
-/// The members of a report that are shown. A report of another version may lack any of them.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Shown {
-    version: Option<String>,
-    seed: Option<f64>,
-    phase1: Phase1,
-    moves: Moves,
-    acquired: Option<f64>,
-    shortfall_rru: Option<f64>,
-    initial_shortfall_rru: Option<f64>,
-    whole: Whole,
-    buffer: Buffer,
-    seconds: Seconds,
-    history: Vec<GapPoint>,
-    steps: Vec<StepSeconds>,
-    objective: BTreeMap<String, f64>,
-    initial_objective: BTreeMap<String, f64>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Phase1 {
-    gap: Option<f64>,
-    termination: Option<String>,
-}
-
-/// Both phases, racks included; reports of older versions lack it.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Whole {
-    gap: Option<f64>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Moves {
-    in_use: Option<f64>,
-    idle: Option<f64>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Buffer {
-    share: Option<f64>,
-    bounds: BufferBounds,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct BufferBounds {
-    hardware: Option<f64>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Seconds {
-    total: Option<f64>,
-}
-
 fn report_sections(report: &Document) -> Markup {
-    match report.read::<Shown>() {
-        Ok(report) => sections(&report),
+    let report = report.read::<Value>().map_err(|error| error.to_string());
+    match report.and_then(|of| SolveReport::read(&of).map_err(|error| error.to_string())) {
+        Ok(report) => html! { (sections(&report)) (heat::section(&report)) },
         Err(error) => {
-            tracing::warn!(%error, "report of a solve cannot be read");
-            ui::missing(
-                "The report of this solve was written by another version and cannot be shown.",
-            )
+            tracing::warn!(error, "report of a solve cannot be read");
+            ui::missing(&format!("The report of this solve cannot be shown. {error}"))
         }
     }
 }
 
-fn sections(report: &Shown) -> Markup {
+fn sections(report: &SolveReport) -> Markup {
     let decimal =
         |of: Option<f64>| html! { (of.map_or(number::NOTHING.to_owned(), number::decimal)) };
     let percent =
         |of: Option<f64>| html! { (of.map_or(number::NOTHING.to_owned(), number::percent)) };
     let shortfall = report.shortfall_rru;
-    let text = |of: &Option<String>| of.as_deref().unwrap_or(number::NOTHING).replace('_', " ");
+    let whole =
+        |of: Option<usize>| html! { (of.map_or(number::NOTHING.to_owned(), number::count)) };
     html! {
         dl.tiles {
             (ui::tile(Mood::Plain, "Proved gap",
-                &html! { (report.whole.gap.or(report.phase1.gap).map_or(number::NOTHING.to_owned(), ui::gap)) },
+                &html! { (report.gap().map_or(number::NOTHING.to_owned(), ui::gap)) },
                 &html! {
-                    @if let (Some(_), Some(search)) = (report.whole.gap, report.phase1.gap) {
+                    @if let (Some(_), Some(search)) = (report.whole.and_then(|of| of.gap), report.phase1.gap) {
                         "of the whole objective; of the search without racks: " (ui::gap(search)) "; "
                     }
-                    "ended: " (text(&report.phase1.termination))
+                    "ended: " (report.phase1.termination.map_or(number::NOTHING, Termination::text))
                 }))
-            (ui::tile(Mood::Plain, "Moves in use", &decimal(report.moves.in_use),
-                &html! { (decimal(report.moves.idle)) " idle, " (decimal(report.acquired)) " free servers assigned" }))
+            (ui::tile(Mood::Plain, "Moves in use", &whole(report.moves.map(|of| of.in_use)),
+                &html! { (whole(report.moves.map(|of| of.idle))) " idle, " (whole(report.acquired)) " free servers assigned" }))
             (ui::tile(if shortfall > Some(0.0) { Mood::Bad } else { Mood::Good }, "Missing, RRU", &decimal(shortfall),
                 &html! { (decimal(report.initial_shortfall_rru)) " before the solve" }))
-            (ui::tile(Mood::Plain, "Embedded buffers", &percent(report.buffer.share),
-                &html! { "lower bound with this hardware: " (percent(report.buffer.bounds.hardware)) }))
+            (ui::tile(Mood::Plain, "Embedded buffers", &percent(report.buffer.map(|of| of.share)),
+                &html! { "lower bound with this hardware: " (percent(report.buffer.map(|of| of.bounds.hardware))) }))
             (ui::tile(Mood::Plain, "Time", &html! { (report.seconds.total.map_or(number::NOTHING.to_owned(), number::seconds)) },
-                &html! { "solver version " (text(&report.version)) ", seed " (decimal(report.seed)) }))
+                &html! { "solver version " (report.version.as_deref().unwrap_or(number::NOTHING)) ", seed " (report.seed.map_or(number::NOTHING.to_owned(), |seed| seed.to_string())) }))
         }
         div.columns { (gap_over_time(&report.history)) (steps(report)) }
         (objective(report))
     }
 }
 
-/// The relative distance of incumbent and bound, as the solver defines it.
-fn gap(of: &GapPoint) -> Option<f64> {
-    let (primal, bound) = of.primal.zip(of.dual_bound)?;
-    let gap = if primal == bound { 0.0 } else { (primal - bound) / primal.abs() };
-    gap.is_finite().then_some(gap.max(0.0))
-}
-
-fn gap_over_time(history: &[GapPoint]) -> Markup {
-    let moments: Vec<&GapPoint> =
-        history.iter().filter(|of| of.phase == 1 && gap(of).is_some()).collect();
+fn gap_over_time(history: &[Moment]) -> Markup {
+    let moments: Vec<&Moment> =
+        history.iter().filter(|of| of.phase == 1 && of.gap().is_some()).collect();
     html! {
         section #progress {
             h2 { "Gap over time" }
@@ -271,7 +196,7 @@ fn gap_over_time(history: &[GapPoint]) -> Markup {
                     label: "Proved gap of the solve over time", across: Across::Seconds, across_label: "After", unit: Unit::Percent,
                     scale: Scale::Log, stepped: true, at: moments.iter().map(|of| of.seconds).collect(), span: None, zoom: None,
                     series: vec![
-                        Series { label: "Gap", colour: Some("primal"), values: moments.iter().map(|of| gap(of)).collect() },
+                        Series { label: "Gap", colour: Some("primal"), values: moments.iter().map(|of| of.gap()).collect() },
                         Series { label: "Incumbent", colour: None, values: moments.iter().map(|of| of.primal).collect() },
                         Series { label: "Bound", colour: None, values: moments.iter().map(|of| of.dual_bound).collect() },
                     ],
@@ -281,7 +206,7 @@ fn gap_over_time(history: &[GapPoint]) -> Markup {
     }
 }
 
-fn steps(report: &Shown) -> Markup {
+fn steps(report: &SolveReport) -> Markup {
     let mut order: Vec<(u8, &str)> = Vec::new();
     let mut seconds: BTreeMap<(u8, &str), f64> = BTreeMap::new();
     for of in &report.steps {
@@ -312,18 +237,16 @@ fn steps(report: &Shown) -> Markup {
     }
 }
 
-fn objective(report: &Shown) -> Markup {
-    let terms: Vec<_> = TERMS
-        .iter()
-        .filter_map(|(term, label, class)| {
-            Some((
-                *label,
-                *class,
-                *report.objective.get(*term)?,
-                report.initial_objective.get(*term).copied(),
-            ))
-        })
-        .collect();
+fn objective(report: &SolveReport) -> Markup {
+    let terms = report.objective.map_or_else(Vec::new, |after| {
+        let before = report.initial_objective;
+        vec![
+            ("Moves (expression 1)", "s4", after.stability, before.map(|of| of.stability)),
+            ("Rack spread (2)", "s1", after.rack_spread, before.map(|of| of.rack_spread)),
+            ("MSB spread (3)", "s3", after.msb_spread, before.map(|of| of.msb_spread)),
+            ("Embedded buffers (4)", "s2", after.buffer, before.map(|of| of.buffer)),
+        ]
+    });
     let after: f64 = terms.iter().map(|of| of.2).sum();
     let before: f64 = terms.iter().map(|of| of.3.unwrap_or(0.0)).sum();
     let whole = after.max(before);

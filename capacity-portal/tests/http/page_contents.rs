@@ -106,6 +106,15 @@ async fn solve_page_shows_the_report_of_its_solve() {
         text.contains("does not list shares by MSB") && !text.contains("id=\"heat\""),
         "{text}"
     );
+    // Today's assignment was the result.
+    let unsolved = json!({ "ending": "unsolved", "termination": null, "whole": null,
+        "phase1": { "primal": null, "gap": null, "termination": "unsolved" }, "shortfall_rru": 7.5 });
+    let path = solved(&place, 3, unsolved).await;
+    let (_, text) = page(&place, &path, None).await;
+    assert!(text.contains("ended: not solved") && text.contains("7.5"), "{text}");
+    let path = solved(&place, 4, json!({ "phase1": { "gap": "wide" } })).await;
+    let (_, text) = page(&place, &path, None).await;
+    assert!(text.contains("cannot be shown. report.json: phase1.gap: invalid type"), "{text}");
     place
         .broker
         .forget_solve(path["/solves/".len()..].parse().expect("an id"))

@@ -12,8 +12,8 @@ use std::fmt;
 /// one): room only for other orders of floating-point sums.
 const RELATIVE_TOLERANCE: f64 = 1e-6;
 
-/// The members of `report.json` that can be recomputed; others are ignored.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// The members of `report.json` that can be recomputed.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Claims {
     /// Expressions 1 to 4.
     pub objective: Objective,
@@ -22,7 +22,6 @@ pub struct Claims {
     /// Servers that leave a reservation.
     pub moves: ClaimedMoves,
     /// How phase 1 ended; checked against itself.
-    #[serde(default)]
     pub phase1: Option<ClaimedPhase1>,
     /// One row per reservation; every guaranteed one must be there.
     pub reservations: Vec<ClaimedReservation>,
@@ -38,7 +37,7 @@ pub struct ClaimedMoves {
 }
 
 /// The end of phase 1, as claimed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClaimedPhase1 {
     /// Value of the assignment.
     pub primal: f64,
@@ -49,7 +48,7 @@ pub struct ClaimedPhase1 {
 }
 
 /// One reservation, as claimed, in RRU.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "the members of the public format, described there")]
 pub struct ClaimedReservation {
     pub reservation_id: String,

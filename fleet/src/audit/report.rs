@@ -98,7 +98,7 @@ pub struct MoveCounts {
 }
 
 /// Servers by state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerCounts {
     /// All servers of the snapshot.
     pub total: usize,
@@ -205,13 +205,13 @@ pub struct DatacenterShare {
 }
 
 /// Embedded buffers of all guaranteed reservations that have one.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BufferShare {
     /// Sum of their largest MSB shares.
-    #[serde(rename = "buffer_rru", serialize_with = "as_rru")]
+    #[serde(rename = "buffer_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
     pub buffer: Rru,
     /// Sum of their C.
-    #[serde(rename = "capacity_rru", serialize_with = "as_rru")]
+    #[serde(rename = "capacity_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
     pub capacity: Rru,
     /// Buffer over C; zero where nothing is asked.
     pub share: f64,
@@ -223,7 +223,7 @@ pub struct BufferShare {
 
 /// Lower bounds of the buffer share (RAS, SOSP'21, section 4.2), each as a share of the same C.
 /// Each holds for the capacity that is really guaranteed: a shortfall needs no buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BufferBounds {
     /// If hardware were spread evenly over all MSBs: 1 / (MSBs - 1) of what is guaranteed.
     pub even: f64,

@@ -4,15 +4,14 @@ use crate::cli::Audit;
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::results::{Solved, read_solved};
-use crate::solve::claims;
 use anyhow::{Context as _, Result};
 use fleet::audit::audit;
 use serde_json::json;
 
 pub(super) fn run(options: &Audit, context: &Context) -> Result<Verdict> {
-    let Solved { snapshot, targets, report } = read_solved(&options.snapshot, &options.result)?;
+    let Solved { snapshot, targets, report, .. } = read_solved(&options.snapshot, &options.result)?;
     let found = audit(&snapshot, &targets);
-    let claims = claims(&report)
+    let claims = (report.claims())
         .with_context(|| format!("cannot check result {}", options.result.display()))?;
     let differences = found.compare(&claims);
     let fine = found.is_clean() && differences.is_empty();

@@ -38,7 +38,7 @@ pub(super) fn run(options: &Demo, context: &Context) -> Result<Verdict> {
             address.display()
         )
     };
-    context.answer(text, &solved.report)?;
+    context.answer(text, &solved.report.to_json())?;
     Ok(verdict(&solved))
 }
 

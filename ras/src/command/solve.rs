@@ -36,7 +36,7 @@ pub(super) fn run(options: &Solve, context: &Context) -> Result<Verdict> {
         let out = options.out.display();
         format!("{}\nresult written to {out}", tables::end_report(&solved, Rows::of(options.all)))
     };
-    context.answer(text, &solved.report)?;
+    context.answer(text, &solved.report.to_json())?;
     Ok(verdict(&solved))
 }
 

@@ -4,12 +4,13 @@ use super::archive::Archive;
 use super::child::{ChildFailure, ChildSolve};
 use super::scratch::Scratch;
 use super::settings::ServiceSettings;
+use crate::results::read_report;
 use anyhow::{Context, Result, anyhow};
 use broker::Document;
 use chrono::{DateTime, Utc};
 use fleet::ReservationName;
+use report::SolveReport;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::path::Path;
 
 /// A solve to replay.
@@ -43,12 +44,15 @@ pub struct Left {
 
 impl Left {
     /// From a report; `None` if it has no outcome by reservation.
-    pub fn of(report: &Value) -> Option<Vec<Left>> {
-        #[derive(Deserialize)]
-        struct Reservations {
-            reservations: Vec<Left>,
-        }
-        Reservations::deserialize(report).ok().map(|of| of.reservations)
+    pub fn of(report: &SolveReport) -> Option<Vec<Left>> {
+        let rows = report.reservations.iter().map(|row| {
+            Some(Left {
+                reservation: row.reservation_id.clone(),
+                servers: u32::try_from(row.servers?).ok()?,
+                shortfall_rru: row.shortfall_rru?,
+            })
+        });
+        rows.collect()
     }
 }
 
@@ -108,7 +112,7 @@ pub async fn solve(
         .run()
         .await
         .map_err(|ChildFailure { reason, detail }| anyhow!("{}: {detail}", reason.as_str()))?;
-    let report = datasets::read_report(&path("result")).context("cannot read its result")?;
+    let (report, _) = read_report(&path("result")).context("cannot read its result")?;
     let reservations = if task.reservations {
         Left::of(&report).context("its report has no reservations")?
     } else {
@@ -147,20 +151,20 @@ pub struct Figures {
 
 impl Figures {
     /// From a report.
-    pub fn of(report: &Value) -> Figures {
-        let number = |pointer: &str| report.pointer(pointer).and_then(Value::as_f64);
+    pub fn of(report: &SolveReport) -> Figures {
+        let (objective, moves) = (report.objective, report.moves);
         Figures {
-            objective: number("/objective/total"),
-            stability: number("/objective/stability"),
-            rack_spread: number("/objective/rack_spread"),
-            msb_spread: number("/objective/msb_spread"),
-            buffer: number("/objective/buffer"),
-            moves_in_use: number("/moves/in_use"),
-            moves_idle: number("/moves/idle"),
-            buffer_share: number("/buffer/share"),
-            shortfall: number("/shortfall_rru"),
-            gap: number("/whole/gap").or_else(|| number("/phase1/gap")),
-            seconds: number("/seconds/total"),
+            objective: objective.map(|of| of.total),
+            stability: objective.map(|of| of.stability),
+            rack_spread: objective.map(|of| of.rack_spread),
+            msb_spread: objective.map(|of| of.msb_spread),
+            buffer: objective.map(|of| of.buffer),
+            moves_in_use: moves.map(|of| of.in_use as f64),
+            moves_idle: moves.map(|of| of.idle as f64),
+            buffer_share: report.buffer.map(|of| of.share),
+            shortfall: report.shortfall_rru,
+            gap: report.gap(),
+            seconds: report.seconds.total,
         }
     }
 }

@@ -8,7 +8,6 @@ use super::scratch::Scratch;
 use super::settings::ServiceSettings;
 use crate::nice::beside;
 use crate::results::{read_solved, write_export};
-use crate::solve::claims;
 use anyhow::{Context, Result};
 use async_solver::Progress;
 use broker::{
@@ -285,7 +284,7 @@ impl SolveJob<'_> {
                 let basis =
                     datasets::read_basis(&snapshot, &solved.snapshot).map_err(anyhow::Error::from);
                 let basis = basis.map_err(unreadable)?.expect("an export was written there");
-                let claims = claims(&solved.report).map_err(unreadable)?;
+                let claims = solved.report.claims().map_err(|error| unreadable(error.into()))?;
                 let found = audit(&solved.snapshot, &solved.targets);
                 let differences = found.compare(&claims);
                 if !found.is_clean() || !differences.is_empty() {
@@ -307,7 +306,7 @@ impl SolveJob<'_> {
                 let moves = solved.targets.diff(&solved.snapshot);
                 let in_use =
                     moves.filter(|of| solved.snapshot.servers[of.server.ix()].in_use).count();
-                Ok((publication, Document::of(&solved.report), in_use as u64))
+                Ok((publication, Document::of(&solved.document), in_use as u64))
             };
         let checked = beside(check).await;
         let checked = checked.unwrap_or_else(|error| Err((FailureReason::ResultUnreadable, error)));

@@ -152,6 +152,17 @@ fn false_result_exits_2() {
     fs::write(&path, report.to_string()).expect("writes");
     let done = place.ras("result audit region result").code(2);
     assert!(done.stdout().contains("objective.buffer"), "{}", done.stdout());
+    // A member of the wrong type, and one that the audit needs, are named.
+    report["phase1"]["gap"] = "wide".into();
+    fs::write(&path, report.to_string()).expect("writes");
+    for command in ["audit region result", "report region result --out page.html"] {
+        place.ras(&format!("result {command}")).fails_with(&["report.json: phase1.gap", "wide"]);
+    }
+    report["phase1"]["gap"] = Value::Null;
+    report["reservations"][0].as_object_mut().expect("a row").remove("shortfall_rru");
+    fs::write(&path, report.to_string()).expect("writes");
+    let done = place.ras("result audit region result");
+    done.fails_with(&["report.json lacks reservations[].shortfall_rru"]);
 }
 
 /// What is solved is looked for from where the binary was built: the trace if it lies beside the

@@ -5,7 +5,6 @@ use crate::context::Context;
 use crate::exit::Verdict;
 use crate::number::count;
 use crate::results::{Solved, read_solved};
-use crate::solve::claims;
 use crate::store::{Need, actor, with_store};
 use anyhow::{Context as _, Result, ensure};
 use broker::{Publication, PublicationId, Published, TargetVersion, Withheld};
@@ -53,7 +52,7 @@ pub(in crate::command) fn run(options: &Publish, context: &Context) -> Result<Ve
 
 /// Reads and audits the result, and prepares its publication.
 fn publication(options: &Publish) -> Result<Publication> {
-    let Solved { snapshot, targets, report } = read_solved(&options.snapshot, &options.result)?;
+    let Solved { snapshot, targets, report, .. } = read_solved(&options.snapshot, &options.result)?;
     let basis = datasets::read_basis(&options.snapshot, &snapshot)
         .with_context(|| format!("cannot read snapshot {}", options.snapshot.display()))?;
     let basis = basis.with_context(|| {
@@ -61,7 +60,7 @@ fn publication(options: &Publish) -> Result<Publication> {
         format!("snapshot {folder} was not exported from a store: it has no version to publish on")
     })?;
     let found = audit(&snapshot, &targets);
-    let claimed = claims(&report)
+    let claimed = (report.claims())
         .with_context(|| format!("cannot check result {}", options.result.display()))?;
     ensure!(
         found.is_clean() && found.compare(&claimed).is_empty(),

@@ -14,6 +14,7 @@ use crate::store::{self, Need, Places, Store};
 use anyhow::{Context as _, Result, bail, ensure};
 use broker::{BatchId, Broker, Document, JobId, SolveId, SolveRow};
 use chrono::DateTime;
+use report::SolveReport;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
@@ -163,7 +164,11 @@ impl Work {
         let config: Value = config.and_then(|of| of.read().ok()).unwrap_or_default();
         let config = toml::to_string(config.get("settings").unwrap_or(&json!({})));
         let config = config.with_context(|| format!("solve {id}: its settings"))?;
-        let report: Option<Value> = broker.solve_report(id).await?.and_then(|of| of.read().ok());
+        let report = broker
+            .solve_report(id)
+            .await?
+            .map(|of| -> Result<SolveReport> { Ok(SolveReport::read(&of.read::<Value>()?)?) });
+        let report = report.transpose().with_context(|| format!("solve {id}"))?;
         let recorded = report.as_ref().map(Figures::of);
         let left = report.as_ref().filter(|_| self.tables).and_then(Left::of);
         // Its id is in the URL of its snapshot; here it would leave no room for the figures.
