@@ -188,10 +188,8 @@ impl Repair<'_, '_> {
             let movable = |replica: &u32| !self.fixed[*replica as usize];
             let on = self.state.replicas_on(node).iter().copied().filter(movable);
             let on: Vec<usize> = on.map(|replica| replica as usize).collect();
-            if !is_up {
-                if let Some(replica) = on.first() {
-                    return Wrong::OneOf(vec![*replica]);
-                }
+            if let (false, Some(replica)) = (is_up, on.first()) {
+                return Wrong::OneOf(vec![*replica]);
             }
             if over {
                 let mut on = on;
