@@ -4,9 +4,8 @@
 use crate::cluster::{Assignment, NodeIx, ReplicaIx};
 use crate::cost::Costs;
 use crate::limits::{Limits, Progress};
-use crate::mend::mean_capacity;
 use crate::random::Random;
-use crate::state::State;
+use crate::state::{State, sizes};
 use std::sync::Mutex;
 
 /// Moves between two looks at the clock.
@@ -195,16 +194,6 @@ fn typical_change(state: &State, costs: &Costs, random: &mut Random) -> f64 {
     }
     worse.sort_by(f64::total_cmp);
     worse.get(worse.len() / 2).copied().unwrap_or(1.0)
-}
-
-/// The largest share of an average node that each replica needs.
-fn sizes(state: &State) -> Vec<f64> {
-    let mean = mean_capacity(state.cluster);
-    let size = |replica: usize| {
-        let shares = state.demand(replica).iter().zip(&mean);
-        shares.map(|(demand, mean)| *demand as f64 / mean).fold(0.0, f64::max)
-    };
-    (0..state.assignment().len()).map(size).collect()
 }
 
 /// Moves a large replica to a node without room, and enough others from there. Returns where each

@@ -24,7 +24,7 @@ pub struct Limits<'a> {
 }
 
 impl Limits<'_> {
-    /// Ends after some rounds of a thousand moves, whatever the time.
+    /// Ends after some rounds of a thousand moves; there is no deadline.
     pub fn rounds(rounds: u64) -> Limits<'static> {
         Limits {
             seed: 0,

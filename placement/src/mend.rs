@@ -1,8 +1,8 @@
 //! Makes an assignment valid with the least moves: iterative deepening over the weight of the moves,
 //! as SIL section 1.1 prunes (a solution of X failovers shows that none needs more than X).
 
-use crate::cluster::{Amount, Cluster, NodeIx, NodeState, ReplicaIx};
-use crate::state::State;
+use crate::cluster::{NodeIx, NodeState, ReplicaIx};
+use crate::state::{State, sizes};
 use std::cmp::Ordering;
 
 /// A depth-first search for a valid assignment whose moves weigh at most `budget`.
@@ -12,21 +12,24 @@ struct Repair<'s, 'c> {
     open: Vec<usize>,
     /// Replicas that have been placed on the path: they stay.
     fixed: Vec<bool>,
-    /// Capacity of an average node, by metric.
-    mean: Vec<f64>,
+    /// The share of an average node that each replica needs.
+    sizes: Vec<f64>,
     budget: f64,
     /// The least weight beyond the budget that a pruned path had.
     beyond: f64,
     steps: u64,
+    /// Whether the search must end.
+    must_end: &'s dyn Fn() -> bool,
 }
 
-/// Makes a state valid within `steps` nodes of the search tree. If that fails, the state is unchanged.
-pub(crate) fn mend(state: &mut State, steps: u64) -> bool {
+/// Makes a state valid within `steps` nodes of the search tree, unless it must end before. If that
+/// fails, the state is unchanged.
+pub(crate) fn mend(state: &mut State, steps: u64, must_end: &dyn Fn() -> bool) -> bool {
     let open = state.unplaced.iter().map(|replica| *replica as usize).collect();
     let fixed = vec![false; state.assignment().len()];
-    let mean = mean_capacity(state.cluster);
+    let sizes = sizes(state);
     let (budget, beyond) = (0.0, f64::INFINITY);
-    let mut repair = Repair { state, open, fixed, mean, budget, beyond, steps };
+    let mut repair = Repair { state, open, fixed, sizes, budget, beyond, steps, must_end };
     loop {
         repair.beyond = f64::INFINITY;
         if repair.descend(0.0) {
@@ -40,16 +43,6 @@ pub(crate) fn mend(state: &mut State, steps: u64) -> bool {
     }
 }
 
-/// Capacity of an average node by metric, of those that have a limit.
-pub(crate) fn mean_capacity(cluster: &Cluster) -> Vec<f64> {
-    let mean = |metric: usize| {
-        let limits = cluster.nodes.iter().filter_map(|node| node.capacity[metric]);
-        let (sum, count) = limits.fold((0.0, 0_u32), |(sum, n), c| (sum + c as f64, n + 1));
-        if count == 0 { f64::INFINITY } else { (sum / f64::from(count)).max(1.0) }
-    };
-    (0..cluster.metrics.len()).map(mean).collect()
-}
-
 /// Something that is wrong with a state.
 enum Wrong {
     /// One of these replicas must leave its node.
@@ -60,7 +53,8 @@ enum Wrong {
 impl Repair<'_, '_> {
     /// Whether there is a valid assignment below this state within the budget: if so, the state is it.
     fn descend(&mut self, spent: f64) -> bool {
-        if self.steps == 0 {
+        if self.steps == 0 || (self.must_end)() {
+            self.steps = 0;
             return false;
         }
         self.steps -= 1;
@@ -97,7 +91,7 @@ impl Repair<'_, '_> {
     /// Places the largest open replica.
     fn place(&mut self, spent: f64) -> bool {
         let largest = (0..self.open.len()).max_by(|one, other| {
-            let size = |at: &usize| self.size(self.open[*at]);
+            let size = |at: &usize| self.sizes[self.open[*at]];
             size(one).total_cmp(&size(other))
         });
         let replica = self.open.swap_remove(largest.expect("a replica is open"));
@@ -116,7 +110,7 @@ impl Repair<'_, '_> {
                 self.cheapest_room(replica, node)
             };
             if !self.exceeds(spent + room) {
-                options.push((room, self.free(node), node));
+                options.push((room, self.state.free(node), node));
             }
         }
         // Room first, and of nodes with room the fullest.
@@ -226,22 +220,8 @@ impl Repair<'_, '_> {
     /// Lighter moves first, and of equal ones the larger replicas.
     fn lighter(&self, one: usize, other: usize) -> Ordering {
         (self.leaving(one).total_cmp(&self.leaving(other)))
-            .then(self.size(other).total_cmp(&self.size(one)))
+            .then(self.sizes[other].total_cmp(&self.sizes[one]))
             .then(one.cmp(&other))
-    }
-
-    /// The largest share of an average node that a replica needs.
-    fn size(&self, replica: usize) -> f64 {
-        let shares = self.state.demand(replica).iter().zip(&self.mean);
-        shares.map(|(demand, mean)| *demand as f64 / mean).fold(0.0, f64::max)
-    }
-
-    /// The share of its capacity that is free on a node, by its scarcest metric.
-    fn free(&self, node: usize) -> f64 {
-        let usage = self.state.usage(node).iter().zip(self.state.capacity(node));
-        let share =
-            |(used, capacity): (&Amount, &Amount)| 1.0 - *used as f64 / (*capacity).max(1) as f64;
-        usage.map(share).fold(1.0, f64::min)
     }
 
     fn equal(&self, one: usize, other: usize) -> bool {

@@ -2,8 +2,7 @@
 //! replica down (bin completion), with the space that may stay empty as the limit.
 
 use crate::cluster::{Amount, NodeIx};
-use crate::mend::mean_capacity;
-use crate::state::State;
+use crate::state::{State, sizes};
 
 /// Replicas that are equal to one another.
 struct Class {
@@ -20,11 +19,17 @@ struct Packing<'s, 'c> {
     /// Whether rules restrict a replica: then a filling may leave out what would fit.
     has_rules: bool,
     steps: u64,
+    must_end: &'s dyn Fn() -> bool,
 }
 
 /// Packs the replicas of these nodes, and those without a node, onto these nodes. If that fails within
-/// `steps`, the state is unchanged.
-pub(crate) fn repack(state: &mut State, nodes: &[usize], steps: u64) -> bool {
+/// `steps`, or before the search must end, the state is unchanged.
+pub(crate) fn repack(
+    state: &mut State,
+    nodes: &[usize],
+    steps: u64,
+    must_end: &dyn Fn() -> bool,
+) -> bool {
     let mut before: Vec<(usize, NodeIx)> = Vec::new();
     for node in nodes {
         for replica in state.replicas_on(*node).to_vec() {
@@ -42,7 +47,7 @@ pub(crate) fn repack(state: &mut State, nodes: &[usize], steps: u64) -> bool {
     let mut nodes = nodes.to_vec();
     // Small nodes first: they have the fewest fillings.
     nodes.sort_by_key(|node| (state.capacity(*node).to_vec(), *node));
-    let mut packing = Packing { state, nodes, classes, has_rules, steps };
+    let mut packing = Packing { state, nodes, classes, has_rules, steps, must_end };
     let packed = match packing.slack() {
         Some(slack) => packing.fill(0, slack),
         None => false,
@@ -59,13 +64,9 @@ pub(crate) fn repack(state: &mut State, nodes: &[usize], steps: u64) -> bool {
 
 /// Replicas by class, the largest first.
 fn classes(state: &State, mut replicas: Vec<usize>) -> Vec<Class> {
-    let mean = mean_capacity(state.cluster);
-    let size = |replica: usize| -> f64 {
-        let shares = state.demand(replica).iter().zip(&mean);
-        shares.map(|(demand, mean)| *demand as f64 / mean).fold(0.0, f64::max)
-    };
+    let sizes = sizes(state);
     let order = |one: &usize, other: &usize| {
-        (size(*other).total_cmp(&size(*one)))
+        (sizes[*other].total_cmp(&sizes[*one]))
             .then_with(|| state.demand(*other).cmp(state.demand(*one)))
             .then(one.cmp(other))
     };
@@ -128,7 +129,8 @@ impl Packing<'_, '_> {
 
     /// Adds replicas of classes from `class` on to a node, then goes on with the next node.
     fn extend(&mut self, at: usize, class: usize, forced: bool, slack: &[Amount]) -> bool {
-        if self.steps == 0 {
+        if self.steps == 0 || (self.must_end)() {
+            self.steps = 0;
             return false;
         }
         self.steps -= 1;

@@ -3,12 +3,12 @@
 use crate::anneal::anneal;
 use crate::audit::{Violation, audit};
 use crate::bound::bound;
-use crate::cluster::{Assignment, Cluster, Objective};
+use crate::cluster::{Assignment, Cluster, NodeIx, Objective, ReplicaIx};
 use crate::cost::Costs;
 use crate::limits::{Limits, Progress};
 use crate::mend::mend;
 use crate::repack::repack;
-use crate::state::State;
+use crate::state::{State, sizes};
 use crate::value::{Value, evaluate};
 
 /// What a search found.
@@ -55,24 +55,64 @@ pub fn search(cluster: &Cluster, limits: &Limits) -> Found {
     }
 }
 
-/// Mends what is broken with few moves; where that fails, packs nodes from scratch, more and more of them.
+/// Mends what is broken with few moves; where that fails, packs nodes from scratch, more and more of
+/// them; where that fails too, mends what can be mended alone.
 fn make_valid(state: &mut State, limits: &Limits) {
-    if mend(state, MEND_STEPS) {
+    let must_end = || limits.share(0) >= 1.0;
+    if mend(state, MEND_STEPS, &must_end) {
         return;
     }
     let mut nodes: Vec<usize> = (0..state.cluster.nodes.len()).collect();
     // The emptiest nodes have the most room to gain.
-    let free = |node: usize| -> f64 {
-        let usage = state.usage(node).iter().zip(state.capacity(node));
-        usage.map(|(used, limit)| 1.0 - *used as f64 / (*limit).max(1) as f64).fold(1.0, f64::min)
-    };
-    nodes.sort_by(|one, other| free(*other).total_cmp(&free(*one)).then(one.cmp(other)));
+    let free = |node: &usize| state.free(*node);
+    nodes.sort_by(|one, other| free(other).total_cmp(&free(one)).then(one.cmp(other)));
     let mut count = 2;
-    while limits.share(0) < 1.0 {
-        if repack(state, &nodes[..count.min(nodes.len())], REPACK_STEPS) || count >= nodes.len() {
+    while !must_end() {
+        let some = &nodes[..count.min(nodes.len())];
+        if repack(state, some, REPACK_STEPS, &must_end) {
+            return;
+        }
+        if count >= nodes.len() {
             break;
         }
         count *= 2;
+    }
+    if !must_end() {
+        mend_in_part(state);
+    }
+}
+
+/// Moves replicas that must leave their node, and places new ones, where there is room.
+fn mend_in_part(state: &mut State) {
+    let sizes = sizes(state);
+    let larger = |one: &usize, other: &usize| sizes[*other].total_cmp(&sizes[*one]);
+    let roomiest = |state: &State, replica: usize| {
+        let nodes = (0..state.cluster.nodes.len()).map(NodeIx::new);
+        let allowed = nodes.filter(|node| state.allows(replica, *node));
+        allowed.max_by(|one, other| {
+            let free = |node: &NodeIx| state.free(node.ix());
+            free(one).total_cmp(&free(other)).then(other.cmp(one))
+        })
+    };
+    for node in 0..state.cluster.nodes.len() {
+        let mut on: Vec<usize> = state.replicas_on(node).iter().map(|of| *of as usize).collect();
+        on.sort_by(larger);
+        for replica in on {
+            let excluded = !state.cluster.may_run(ReplicaIx::new(replica), NodeIx::new(node));
+            if (excluded || state.excess(node) > 0.0)
+                && let Some(to) = roomiest(state, replica)
+            {
+                state.shift(replica, to);
+            }
+        }
+    }
+    let mut open: Vec<usize> = state.unplaced.drain(..).map(|replica| replica as usize).collect();
+    open.sort_by(larger);
+    for replica in open {
+        match roomiest(state, replica) {
+            Some(node) => state.put(replica, node),
+            None => state.unplaced.push(u32::try_from(replica).expect("fewer than 2^32")),
+        }
     }
 }
 

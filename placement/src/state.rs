@@ -123,6 +123,13 @@ impl<'a> State<'a> {
         self.on[node].is_empty() && self.held(node).iter().all(|held| *held == 0)
     }
 
+    /// The share of its capacity that is free on a node, by its scarcest metric.
+    pub(crate) fn free(&self, node: usize) -> f64 {
+        let usage = self.usage(node).iter().zip(self.capacity(node));
+        let share = |(used, limit): (&Amount, &Amount)| 1.0 - *used as f64 / (*limit).max(1) as f64;
+        usage.map(share).fold(1.0, f64::min)
+    }
+
     /// Demand above capacity on a node, in shares of the capacity.
     pub(crate) fn excess(&self, node: usize) -> f64 {
         let over = self.held(node).iter().zip(self.capacity(node));
@@ -181,4 +188,24 @@ impl<'a> State<'a> {
             && self.fits(replica, to.ix(), None)
             && self.tallies.allow(self.cluster, replica, self.at[replica], to)
     }
+}
+
+/// Capacity of an average node by metric, of those that have a limit.
+fn mean_capacity(cluster: &Cluster) -> Vec<f64> {
+    let mean = |metric: usize| {
+        let limits = cluster.nodes.iter().filter_map(|node| node.capacity[metric]);
+        let (sum, count) = limits.fold((0.0, 0_u32), |(sum, n), c| (sum + c as f64, n + 1));
+        if count == 0 { f64::INFINITY } else { (sum / f64::from(count)).max(1.0) }
+    };
+    (0..cluster.metrics.len()).map(mean).collect()
+}
+
+/// The largest share of an average node that each replica needs.
+pub(crate) fn sizes(state: &State) -> Vec<f64> {
+    let mean = mean_capacity(state.cluster);
+    let size = |replica: usize| {
+        let shares = state.demand(replica).iter().zip(&mean);
+        shares.map(|(demand, mean)| *demand as f64 / mean).fold(0.0, f64::max)
+    };
+    (0..state.assignment().len()).map(size).collect()
 }

@@ -1,6 +1,7 @@
 //! The examples of *Solver-In-The-Loop Cluster Resource Management*, section 2.2.
 
-use placement::{Builder, Cluster, Limits, search};
+use placement::{Builder, Cluster, Limits, Violation, search};
+use std::time::Duration;
 
 /// Figures 5 to 7: node 5 must lose a third of its load, and no other node has more than a third free. Weights
 /// are demands. Moving two yellow replicas costs 66; a small one that makes room for the red one, 39.
@@ -78,7 +79,6 @@ fn two_moves_are_enough_where_greed_takes_four() {
     assert_eq!(found.value.total, 2.0);
 }
 
-/// The same seed gives the same answer, and another thread count the same for one thread.
 #[test]
 fn a_seed_gives_the_same_answer_twice() {
     let mut builder = Cluster::builder("seeds").metric("r", false);
@@ -94,4 +94,39 @@ fn a_seed_gives_the_same_answer_twice() {
     let second = search(&cluster, &Limits::rounds(20));
     assert_eq!(first.assignment, second.assignment);
     assert!(first.violations.is_empty());
+}
+
+/// A search whose deadline has passed returns today's assignment, and says what is broken.
+#[test]
+fn search_after_its_deadline_returns_today() {
+    let cluster = Cluster::builder("late")
+        .metric("r", false)
+        .node("n1", [Some(100)])
+        .node("n2", [Some(100)])
+        .replica("a", Some("n1"), [80])
+        .replica("b", Some("n1"), [80])
+        .build();
+    let limits = Limits {
+        deadline: Some(Duration::from_secs(1)),
+        elapsed: &|| Duration::from_secs(2),
+        ..Limits::rounds(u64::MAX)
+    };
+    let found = search(&cluster, &limits);
+    assert_eq!(found.assignment, cluster.today());
+    assert_eq!(found.violations.len(), 1);
+}
+
+/// One replica that fits nowhere does not keep the others from being placed.
+#[test]
+fn what_fits_is_placed_beside_what_does_not() {
+    let cluster = Cluster::builder("too large")
+        .metric("r", false)
+        .node("n1", [Some(100)])
+        .node("n2", [Some(100)])
+        .replica("giant", None, [150])
+        .replica("a", None, [80])
+        .replica("b", Some("n1"), [80])
+        .build();
+    let found = search(&cluster, &Limits::rounds(1));
+    assert_eq!(found.violations, [Violation::Unplaced { replica: "giant".to_owned() }]);
 }
