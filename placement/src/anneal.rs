@@ -6,10 +6,12 @@ use crate::cost::Costs;
 use crate::limits::{Limits, Progress};
 use crate::random::Random;
 use crate::state::{State, sizes};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 /// Moves between two looks at the clock.
 const ROUND: u64 = 1_000;
+/// Rounds between two reports of progress.
+const TOLD: u64 = 256;
 /// Moves that are tried to learn a typical change.
 const SAMPLE: usize = 2_000;
 /// Rounds after which the speed of the search is known, and the first temperature chosen.
@@ -33,7 +35,7 @@ pub(crate) fn anneal(state: &State, costs: &Costs, limits: &Limits, bound: f64) 
             });
         }
     });
-    best.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).1
+    best.into_inner().unwrap_or_else(PoisonError::into_inner).1
 }
 
 /// One step in this many ejects.
@@ -64,7 +66,7 @@ fn walk(
     let sizes = sizes(&state);
     let typical = typical_change(&state, &costs, &mut random);
     let mut own = (costs.total, state.assignment().clone());
-    let (mut rounds, mut improved, mut heat) = (0, false, HEAT / 10.0);
+    let (mut rounds, mut heat) = (0, HEAT / 10.0);
     loop {
         let share = limits.share(rounds);
         let near = own.0 - bound <= limits.gap * own.0.abs();
@@ -78,65 +80,51 @@ fn walk(
         let temperature = typical * heat * (COLD / heat).powf(share);
         for _ in 0..ROUND {
             if random.below(EJECT) == 0 {
-                let before = costs.total;
-                let Some(journal) = eject(&mut state, &mut costs, &sizes, &mut random) else {
-                    continue;
-                };
-                let change = costs.total - before;
-                if change > 0.0 && random.unit() >= (-change / temperature).exp() {
-                    undo(&mut state, &mut costs, journal);
-                    continue;
-                }
-                if costs.total < own.0 - 1e-9 {
-                    own.0 = costs.total;
-                    improved = true;
-                }
-                continue;
-            }
-            let Some(step) = propose(&state, &mut random) else { continue };
-            let change = match step {
-                Step::Shift(replica, to) => costs.shift(&state, replica, to),
-                Step::Swap(one, other) => costs.swap(&state, one, other),
-            };
-            if change > 0.0 && random.unit() >= (-change / temperature).exp() {
-                continue;
-            }
-            match step {
-                Step::Shift(replica, to) => {
-                    if state.tallies.allow(state.cluster, replica, state.node_of(replica), to) {
-                        costs.apply_shift(&mut state, replica, to, change);
-                    }
-                }
-                Step::Swap(one, other) => {
-                    if swap_is_allowed(&mut state, one, other) {
-                        costs.apply_swap(&mut state, one, other, change);
-                    }
-                }
-            }
-            if costs.total < own.0 - 1e-9 {
-                own.0 = costs.total;
-                improved = true;
-                // Late in the search each improvement counts; early there are too many to copy.
-                if share > 0.5 {
-                    own.1.clone_from(state.assignment());
-                    improved = false;
-                }
+                eject(&mut state, &mut costs, &sizes, &mut random, temperature);
+            } else {
+                step(&mut state, &mut costs, &mut random, temperature);
             }
         }
-        if improved && (costs.total - own.0).abs() < 1e-9 {
+        // Once a round: the cold end of the search is where the best assignment is.
+        if costs.total < own.0 - 1e-9 {
+            own.0 = costs.total;
             own.1.clone_from(state.assignment());
-            improved = false;
         }
         rounds += 1;
-        if rounds % 256 == 0 {
+        if rounds.is_multiple_of(TOLD) {
             (limits.progress)(&Progress { value: own.0, bound });
         }
     }
-    let value = crate::value::evaluate(state.cluster, &own.1).total;
-    let mut best = best.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut best = best.lock().unwrap_or_else(PoisonError::into_inner);
     // Of equal values the smaller assignment, so that the order of threads does not matter.
-    if (value, &own.1) < (best.0, &best.1) {
-        *best = (value, own.1);
+    if (own.0, &own.1) < (best.0, &best.1) {
+        *best = own;
+    }
+}
+
+/// Whether a change is taken: always if it saves something, else the less likely the more it costs.
+fn is_taken(change: f64, temperature: f64, random: &mut Random) -> bool {
+    change <= 0.0 || random.unit() < (-change / temperature).exp()
+}
+
+/// Makes a random move or swap if it is allowed and taken.
+fn step(state: &mut State, costs: &mut Costs, random: &mut Random, temperature: f64) {
+    match propose(state, random) {
+        Some(Step::Shift(replica, to)) => {
+            let change = costs.shift(state, replica, to);
+            if is_taken(change, temperature, random)
+                && state.tallies.allow(state.cluster, replica, state.node_of(replica), to)
+            {
+                costs.apply_shift(state, replica, to, change);
+            }
+        }
+        Some(Step::Swap(one, other)) => {
+            let change = costs.swap(state, one, other);
+            if is_taken(change, temperature, random) && swap_is_allowed(state, one, other) {
+                costs.apply_swap(state, one, other, change);
+            }
+        }
+        None => {}
     }
 }
 
@@ -196,14 +184,31 @@ fn typical_change(state: &State, costs: &Costs, random: &mut Random) -> f64 {
     worse.get(worse.len() / 2).copied().unwrap_or(1.0)
 }
 
-/// Moves a large replica to a node without room, and enough others from there. Returns where each
-/// was before, in order; `None` if it cannot be done, and nothing has changed.
+/// Moves a large replica to a node without room, and enough others from there, if all of it can be done
+/// and is taken.
 fn eject(
     state: &mut State,
     costs: &mut Costs,
     sizes: &[f64],
     random: &mut Random,
-) -> Option<Vec<(usize, NodeIx)>> {
+    temperature: f64,
+) {
+    let before = costs.total;
+    let mut journal = Vec::new();
+    let done = make_room(state, costs, sizes, random, &mut journal).is_some();
+    if !done || !is_taken(costs.total - before, temperature, random) {
+        undo(state, costs, journal);
+    }
+}
+
+/// Notes in the journal where each moved replica was before; `None` if there is no room for one.
+fn make_room(
+    state: &mut State,
+    costs: &mut Costs,
+    sizes: &[f64],
+    random: &mut Random,
+    journal: &mut Vec<(usize, NodeIx)>,
+) -> Option<()> {
     let replica = (0..LARGEST_OF)
         .map(|_| random.below(sizes.len()))
         .max_by(|one, other| sizes[*one].total_cmp(&sizes[*other]))?;
@@ -218,31 +223,25 @@ fn eject(
     {
         return None;
     }
-    let mut journal = vec![(replica, from)];
+    journal.push((replica, from));
     let change = costs.shift(state, replica, to);
     costs.apply_shift(state, replica, to, change);
     while state.excess(to.ix()) > 0.0 {
-        let ejected =
-            if journal.len() > EJECTED { None } else { leaver(state, to, replica, random) };
-        let target = ejected.and_then(|ejected| {
-            let targets = (0..TARGETS).map(|at| match at {
-                0 => from,
-                _ => NodeIx::new(random.below(nodes)),
-            });
-            let targets = targets.filter(|at| *at != to && state.allows(ejected, *at));
-            let targets: Vec<NodeIx> = targets.collect();
-            let priced = targets.into_iter().map(|at| (costs.shift(state, ejected, at), at));
-            let (change, at) = priced.min_by(|one, other| one.0.total_cmp(&other.0))?;
-            Some((ejected, at, change))
-        });
-        let Some((ejected, at, change)) = target else {
-            undo(state, costs, journal);
+        if journal.len() > EJECTED {
             return None;
-        };
+        }
+        let ejected = leaver(state, to, replica, random)?;
+        let targets = (0..TARGETS).map(|at| match at {
+            0 => from,
+            _ => NodeIx::new(random.below(nodes)),
+        });
+        let allowed = targets.filter(|at| *at != to && state.allows(ejected, *at));
+        let priced = allowed.map(|at| (costs.shift(state, ejected, at), at));
+        let (change, at) = priced.min_by(|one, other| one.0.total_cmp(&other.0))?;
         journal.push((ejected, to));
         costs.apply_shift(state, ejected, at, change);
     }
-    Some(journal)
+    Some(())
 }
 
 /// A random replica of a node that needs what the node lacks.
