@@ -11,12 +11,15 @@ use placement::{
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 /// The format.
 pub const CLUSTER_FORMAT: &str = "ras-cluster/1";
-/// The largest amount that is read: sums of millions of them fit 63 bits.
+/// The largest amount that is read.
 const MOST: Amount = 1_000_000_000_000_000;
+/// The largest sum of the demands, or the capacities, of a metric: it fits 63 bits with room.
+const SUM: Amount = 4_000_000_000_000_000_000;
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 1 << 30;
 
@@ -188,6 +191,26 @@ struct Reader<'r> {
     services: BTreeMap<&'r str, usize>,
 }
 
+/// Groups of whole services, made where a rule is about one.
+#[derive(Default)]
+struct WholeServices {
+    /// Positions of the replicas of each service.
+    replicas: Vec<Range<usize>>,
+    groups: BTreeMap<usize, GroupIx>,
+}
+
+impl WholeServices {
+    fn group(&mut self, cluster: &mut Cluster, service: usize) -> GroupIx {
+        let replicas = self.replicas[service].clone();
+        *self.groups.entry(service).or_insert_with(|| {
+            let name = cluster.services[service].name.clone();
+            let members = replicas.map(ReplicaIx::new).collect();
+            cluster.groups.push(Group { name, members });
+            GroupIx::new(cluster.groups.len() - 1)
+        })
+    }
+}
+
 /// Positions of names, each of which may stand once.
 fn positions<'r>(
     kind: &str,
@@ -250,13 +273,17 @@ impl<'r> Reader<'r> {
             };
             cluster.nodes.push(Node { name: node.name.clone(), state, capacity });
         }
+        let mut whole = WholeServices::default();
         for (position, service) in root.services.iter().enumerate() {
+            let first = cluster.replicas.len();
             self.service(root, position, service, &mut cluster)?;
+            whole.replicas.push(first..cluster.replicas.len());
         }
         let names = cluster.replicas.iter().map(|replica| replica.name.as_str());
         positions("replicas", names)?;
+        sums_are_limited(&cluster)?;
         for (position, service) in root.services.iter().enumerate() {
-            self.rules(position, service, &mut cluster)?;
+            self.rules(position, service, &mut whole, &mut cluster)?;
         }
         Ok(cluster)
     }
@@ -333,7 +360,6 @@ impl<'r> Reader<'r> {
         cluster: &mut Cluster,
     ) -> Result<(), Broken> {
         let at = format!("services[{position}]");
-        let mut members = Vec::new();
         for (partition, replicas) in of.partitions.iter().enumerate() {
             let first = cluster.replicas.len();
             for (replica, it) in replicas.iter().enumerate() {
@@ -362,7 +388,6 @@ impl<'r> Reader<'r> {
             }
             let of_partition: Vec<ReplicaIx> =
                 (first..cluster.replicas.len()).map(ReplicaIx::new).collect();
-            members.extend(of_partition.iter().copied());
             self.partition(&at, partition, of, of_partition, cluster)?;
         }
         let allowed = self.allowed(root, &at, of)?;
@@ -412,29 +437,22 @@ impl<'r> Reader<'r> {
     }
 
     /// Rules about whole services.
-    fn rules(&self, position: usize, of: &ServiceOf, cluster: &mut Cluster) -> Result<(), Broken> {
+    fn rules(
+        &self,
+        position: usize,
+        of: &ServiceOf,
+        whole: &mut WholeServices,
+        cluster: &mut Cluster,
+    ) -> Result<(), Broken> {
         let at = format!("services[{position}]");
-        let groups_of = |cluster: &mut Cluster, position: usize| {
-            let (name, service) = (&cluster.services[position].name, ServiceIx::new(position));
-            let known = cluster.groups.iter().position(|group| group.name == *name);
-            if let Some(known) = known {
-                return GroupIx::new(known);
-            }
-            let members = cluster.replicas.iter().zip(0..);
-            let members = members.filter(|(replica, _)| replica.service == service);
-            let members = members.map(|(_, position)| ReplicaIx::new(position)).collect();
-            let group = Group { name: name.clone(), members };
-            cluster.groups.push(group);
-            GroupIx::new(cluster.groups.len() - 1)
-        };
         for (name, least) in &of.at_least {
             let level = self.level(&format!("{at}.at_least"), name)?;
-            let group = groups_of(cluster, position);
+            let group = whole.group(cluster, position);
             cluster.rules.push(Rule::AtLeast { group, level, least: *least });
         }
         for (name, most) in &of.at_most {
             let level = self.level(&format!("{at}.at_most"), name)?;
-            let group = groups_of(cluster, position);
+            let group = whole.group(cluster, position);
             cluster.rules.push(Rule::AtMost { group, level, most: *most });
         }
         for (member, neighbours) in [("near", &of.near), ("apart", &of.apart)] {
@@ -445,7 +463,7 @@ impl<'r> Reader<'r> {
                     let rule = format!("there is no service {:?}", neighbour.service);
                     return Err(broken(at, rule));
                 };
-                let (group, to) = (groups_of(cluster, position), groups_of(cluster, *other));
+                let (group, to) = (whole.group(cluster, position), whole.group(cluster, *other));
                 if group == to {
                     return Err(broken(at, "a service is always near itself"));
                 }
@@ -457,6 +475,24 @@ impl<'r> Reader<'r> {
         }
         Ok(())
     }
+}
+
+/// A sum that is not above the limit.
+fn limited(mut amounts: impl Iterator<Item = Amount>) -> bool {
+    let sum = amounts.try_fold(0, |sum: Amount, of| sum.checked_add(of));
+    sum.is_some_and(|sum| sum <= SUM)
+}
+
+fn sums_are_limited(cluster: &Cluster) -> Result<(), Broken> {
+    for (position, metric) in cluster.metrics.iter().enumerate() {
+        let demands = cluster.replicas.iter().map(|replica| replica.demand[position]);
+        let limits = cluster.nodes.iter().filter_map(|node| node.capacity[position]);
+        if !limited(demands) || !limited(limits) {
+            let rule = format!("demands or capacities add up to more than {SUM}");
+            return Err(broken(format!("metric {:?}", metric.name), rule));
+        }
+    }
+    Ok(())
 }
 
 /// The level of the nodes themselves.
@@ -506,6 +542,17 @@ mod tests {
         assert_eq!(found.value.total, 1.0);
         assert!([node("db-0"), node("db-1")].contains(&"n4"));
         assert_ne!(node("api-0"), node("batch-0"));
+    }
+
+    #[test]
+    fn amounts_that_add_up_to_too_much_are_refused() {
+        let most = 1_000_000_000_000_000_i64;
+        let replica = |at: usize| json!([{"name": format!("r{at}"), "demand": {"cpu": most}}]);
+        let mut file = whole();
+        file["services"][2]["partitions"] = (0..5_000).map(replica).collect();
+        let (at, rule) = parse(file.to_string().as_bytes()).expect_err("too much");
+        assert_eq!(at, "metric \"cpu\"");
+        assert!(rule.contains("add up to more than"), "{rule}");
     }
 
     #[test]

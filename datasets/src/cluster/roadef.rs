@@ -11,8 +11,12 @@ use std::fs;
 use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// The largest number that is read: sums of a million of them, times a thousand, fit 63 bits.
+/// The largest number that is read.
 const MOST: Amount = 1_000_000_000_000;
+/// The largest sum of capacities or requirements of a resource: a thousand times it fits 63 bits.
+const SUM: Amount = 4_000_000_000_000_000;
+/// The largest file that is read, unpacked, in bytes.
+const LARGEST: u64 = 1 << 30;
 /// The largest number of machines, processes, services or resources.
 const MANY: usize = 1_000_000;
 
@@ -28,14 +32,17 @@ struct Numbers {
 impl Numbers {
     fn open(file: &Path) -> Result<Numbers, ClusterError> {
         let bytes = fs::read(file).map_err(ClusterError::file(file))?;
+        let (plain, packed) = (bytes.as_slice(), GzDecoder::new(bytes.as_slice()));
+        let is_packed = bytes.starts_with(&[0x1f, 0x8b]);
         let mut text = String::new();
-        if bytes.starts_with(&[0x1f, 0x8b]) {
-            let mut decoder = GzDecoder::new(bytes.as_slice());
-            decoder.read_to_string(&mut text).map_err(ClusterError::file(file))?;
-        } else {
-            bytes.as_slice().read_to_string(&mut text).map_err(ClusterError::file(file))?;
+        let reader: &mut dyn Read =
+            if is_packed { &mut packed.take(LARGEST) } else { &mut plain.take(LARGEST) };
+        let length = reader.read_to_string(&mut text).map_err(ClusterError::file(file))?;
+        let numbers = Numbers { file: file.to_owned(), text, offset: 0, position: 0 };
+        if length as u64 == LARGEST {
+            return Err(numbers.broken(format!("the file has {LARGEST} bytes or more, unpacked")));
         }
-        Ok(Numbers { file: file.to_owned(), text, offset: 0, position: 0 })
+        Ok(numbers)
     }
 
     fn broken(&self, rule: impl Into<String>) -> ClusterError {
@@ -183,6 +190,14 @@ pub fn read(model: &Path, assignment: &Path) -> Result<Cluster, ClusterError> {
         between,
     });
     numbers.end()?;
+    for resource in 0..resources {
+        let capacity: Amount = nodes.iter().filter_map(|node| node.capacity[resource]).sum();
+        let required: Amount = replicas.iter().map(|replica| replica.demand[resource]).sum();
+        if capacity > SUM || required > SUM {
+            let rule = format!("capacities or requirements of resource {resource} exceed {SUM}");
+            return Err(numbers.broken(rule));
+        }
+    }
     for (replica, node) in replicas.iter_mut().zip(solution(assignment, processes, machines)?) {
         replica.node = Some(node);
     }
@@ -254,4 +269,82 @@ pub fn write(file: &Path, nodes: &[NodeIx]) -> Result<(), ClusterError> {
     writeln!(writer, "{}", words.join(" "))
         .and_then(|()| writer.flush())
         .map_err(ClusterError::written(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{read, write};
+    use crate::cluster::ClusterError;
+    use placement::{NodeIx, Rule, audit};
+    use std::fs;
+    use std::path::Path;
+
+    /// Two resources, two machines, two services of which the second depends on the first, three
+    /// processes.
+    const MODEL: &str = "2  1 10  0 100  2  0 0 30 400 16 80 0 1  0 1 10 240 8 160 1 0 \
+        2  2 0  1 1 0  3  0 12 10 1000  0 10 20 100  1 6 200 1  1 0 1 20 10 1 10 100";
+
+    fn files(
+        folder: &Path,
+        model: &str,
+        assignment: &str,
+    ) -> Result<placement::Cluster, ClusterError> {
+        let (model_file, assignment_file) = (folder.join("model"), folder.join("assignment"));
+        fs::write(&model_file, model).expect("writes");
+        fs::write(&assignment_file, assignment).expect("writes");
+        read(&model_file, &assignment_file)
+    }
+
+    #[test]
+    fn model_becomes_a_cluster_and_its_solution_is_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cluster = files(folder.path(), MODEL, "0 1 0").expect("a whole model");
+        assert_eq!(
+            (cluster.nodes.len(), cluster.replicas.len(), cluster.services.len()),
+            (2, 3, 2)
+        );
+        let rules: Vec<&str> = (cluster.rules.iter())
+            .map(|rule| match rule {
+                Rule::PerDomain { .. } => "conflict",
+                Rule::AtLeast { .. } => "spread",
+                Rule::Near { .. } => "dependency",
+                _ => "other",
+            })
+            .collect();
+        assert_eq!(rules, ["conflict", "spread", "dependency"]);
+        assert_eq!(audit(&cluster, &cluster.today()), []);
+        let file = folder.path().join("solution");
+        write(&file, &[NodeIx::new(1), NodeIx::new(0), NodeIx::new(1)]).expect("writes");
+        assert_eq!(fs::read_to_string(file).expect("reads"), "1 0 1\n");
+    }
+
+    #[test]
+    fn broken_models_are_refused_with_the_number_and_the_rule() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (model, assignment, rule) in [
+            (
+                "2 0 10 7".to_owned(),
+                "0 1 0",
+                "number 4: transient is \"7\"; it must be from 0 to 1",
+            ),
+            ("2 0 10".to_owned(), "0 1 0", "number 4: the file ends; transient is missing"),
+            (MODEL.replace(" 400 ", " -4 "), "0 1 0", "a capacity is \"-4\""),
+            (
+                MODEL.replace(" 400 ", " 9000000000000 "),
+                "0 1 0",
+                "it must be from 0 to 1000000000000",
+            ),
+            (MODEL.replace("1 1 0  3", "1 1 2  3"), "0 1 0", "a dependency is \"2\""),
+            (format!("{MODEL} 5"), "0 1 0", "the file must end here"),
+            (
+                MODEL.to_owned(),
+                "0 1",
+                "number 3: the file ends; the machine of a process is missing",
+            ),
+            (MODEL.to_owned(), "0 1 2", "number 3: the machine of a process is \"2\""),
+        ] {
+            let error = files(folder.path(), &model, assignment).expect_err("it breaks a rule");
+            assert!(error.to_string().contains(rule), "{error}");
+        }
+    }
 }
