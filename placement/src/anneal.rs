@@ -226,7 +226,7 @@ fn make_room(
     journal.push((replica, from));
     let change = costs.shift(state, replica, to);
     costs.apply_shift(state, replica, to, change);
-    while state.excess(to.ix()) > 0.0 {
+    while state.is_over(to.ix()) {
         if journal.len() > EJECTED {
             return None;
         }
@@ -246,8 +246,8 @@ fn make_room(
 
 /// A random replica of a node that needs what the node lacks.
 fn leaver(state: &State, node: NodeIx, but: usize, random: &mut Random) -> Option<usize> {
-    let lacking = state.held(node.ix()).iter().zip(state.capacity(node.ix()));
-    let metric = lacking.into_iter().position(|(held, capacity)| held > capacity)?;
+    let mut metrics = 0..state.cluster.metrics.len();
+    let metric = metrics.find(|metric| state.lack(node.ix(), *metric) > 0)?;
     let on = state.replicas_on(node.ix());
     (0..TARGETS)
         .map(|_| on[random.below(on.len())] as usize)

@@ -5,6 +5,7 @@ use crate::cluster::{
 };
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// A rule that an assignment breaks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -94,6 +95,36 @@ pub enum Violation {
     },
 }
 
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Violation::Unplaced { replica } => write!(f, "replica {replica} has no node"),
+            Violation::Excluded { replica, node } => {
+                write!(f, "replica {replica} may not run on node {node}")
+            }
+            Violation::Capacity { node, metric, demand, capacity, in_transit } => {
+                let when = if *in_transit { " while replicas move" } else { "" };
+                write!(f, "node {node}: {metric} {demand} of {capacity}{when}")
+            }
+            Violation::PerDomain { group, level, domain, members, most } => {
+                write!(f, "{group}: {members} replicas in {level} {domain}, at most {most} may be")
+            }
+            Violation::AtLeast { group, level, domains, least } => {
+                write!(f, "{group}: uses {domains} domains of level {level}, needs {least}")
+            }
+            Violation::AtMost { group, level, domains, most } => {
+                write!(f, "{group}: uses {domains} domains of level {level}, may use {most}")
+            }
+            Violation::Near { group, to, level, domain } => {
+                write!(f, "{group}: no replica of {to} in {level} {domain}")
+            }
+            Violation::Apart { group, from, level, domain } => {
+                write!(f, "{group}: a replica of {from} in {level} {domain}")
+            }
+        }
+    }
+}
+
 /// Every rule that an assignment breaks, in the order of the cluster's lists.
 pub fn audit(cluster: &Cluster, assignment: &Assignment) -> Vec<Violation> {
     assert_eq!(assignment.len(), cluster.replicas.len(), "one node for each replica");
@@ -119,9 +150,13 @@ pub fn audit(cluster: &Cluster, assignment: &Assignment) -> Vec<Violation> {
 fn capacity(cluster: &Cluster, assignment: &Assignment, found: &mut Vec<Violation>) {
     let mut residents: Vec<Vec<usize>> = vec![Vec::new(); cluster.nodes.len()];
     let mut leaving: Vec<Vec<usize>> = vec![Vec::new(); cluster.nodes.len()];
+    let mut residents_today: Vec<Vec<usize>> = vec![Vec::new(); cluster.nodes.len()];
     for (position, (replica, node)) in cluster.replicas.iter().zip(assignment).enumerate() {
         if let Some(node) = node {
             residents[node.ix()].push(position);
+        }
+        if let Some(today) = replica.node {
+            residents_today[today.ix()].push(position);
         }
         if let Some(from) = replica.node.filter(|from| Some(*from) != *node) {
             leaving[from.ix()].push(position);
@@ -136,7 +171,10 @@ fn capacity(cluster: &Cluster, assignment: &Assignment, found: &mut Vec<Violatio
             let stays = sum(&residents[position]);
             let transit = metric.transient && node.state != NodeState::Down;
             let demand = stays + if transit { sum(&leaving[position]) } else { 0 };
-            if demand > capacity {
+            // An overloaded node may keep its demand of today while its replicas leave it.
+            let passes =
+                demand <= capacity || (transit && demand <= sum(&residents_today[position]));
+            if stays > capacity || !passes {
                 found.push(Violation::Capacity {
                     node: node.name.clone(),
                     metric: metric.name.clone(),

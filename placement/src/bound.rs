@@ -24,7 +24,10 @@ fn failovers(cluster: &Cluster, of: &Failovers) -> f64 {
             on[node.ix()].push(position);
         }
     }
-    let by_node: f64 = (0..on.len()).map(|node| must_leave(cluster, node, &on[node])).sum();
+    let crowded_nodes = crowded_nodes(cluster);
+    let by_node =
+        (0..on.len()).map(|node| must_leave(cluster, node, &on[node], crowded_nodes[node]));
+    let by_node: f64 = by_node.sum();
     let moves = by_node.max(crowded(cluster));
     let mut today = cluster.today();
     for node in &mut today {
@@ -46,32 +49,61 @@ fn failovers(cluster: &Cluster, of: &Failovers) -> f64 {
     lost + (fragmentation + (moves - lost) * (1.0 - saved).max(0.0)).max(moves - lost)
 }
 
-/// The least weight that must leave a node.
-fn must_leave(cluster: &Cluster, node: usize, on: &[usize]) -> f64 {
+/// The least weight that must leave a node, of which `crowded` must because of rules.
+fn must_leave(cluster: &Cluster, node: usize, on: &[usize], crowded: f64) -> f64 {
     let at = NodeIx::new(node);
     let weight = |replica: &usize| cluster.replicas[*replica].move_cost;
     let (forced, stay): (Vec<usize>, Vec<usize>) =
         on.iter().partition(|replica| !cluster.may_run(ReplicaIx::new(**replica), at));
     let forced: f64 = forced.iter().map(weight).sum();
-    let mut most: f64 = 0.0;
+    let mut most = crowded;
     for (metric, capacity) in cluster.nodes[node].capacity.iter().enumerate() {
         let Some(capacity) = capacity else { continue };
-        // A transient demand stays on its node while its replica moves away: nothing is freed.
         let demand = |replica: &usize| cluster.replicas[*replica].demand[metric];
         let excess = stay.iter().map(demand).sum::<Amount>() - capacity;
         most = most.max(cover(stay.iter().map(|r| (demand(r), weight(r))).collect(), excess));
     }
-    for rule in &cluster.rules {
-        if let Rule::PerDomain { group, level: LevelIx::NODE, most: limit } = rule {
-            let members = cluster.groups[group.ix()].members.iter();
-            let mut here: Vec<f64> =
-                members.map(|r| r.ix()).filter(|r| stay.contains(r)).map(|r| weight(&r)).collect();
-            here.sort_by(f64::total_cmp);
-            let too_many = here.len().saturating_sub(*limit as usize);
-            most = most.max(here[..too_many].iter().sum());
+    forced + most
+}
+
+/// The lightest replicas of a group that are too many in their domains, by domain.
+fn too_many(
+    cluster: &Cluster,
+    members: impl Iterator<Item = ReplicaIx>,
+    level: LevelIx,
+    most: u32,
+) -> BTreeMap<DomainIx, f64> {
+    let mut by_domain: BTreeMap<DomainIx, Vec<f64>> = BTreeMap::new();
+    for member in members {
+        let replica = &cluster.replicas[member.ix()];
+        if let Some(node) = replica.node {
+            by_domain.entry(cluster.domain(level, node)).or_default().push(replica.move_cost);
         }
     }
-    forced + most
+    let lightest = |mut weights: Vec<f64>| -> f64 {
+        weights.sort_by(f64::total_cmp);
+        let too_many = weights.len().saturating_sub(most as usize);
+        weights[..too_many].iter().sum()
+    };
+    by_domain.into_iter().map(|(domain, weights)| (domain, lightest(weights))).collect()
+}
+
+/// By node, the most that a rule makes leave it, of the replicas that may stay.
+fn crowded_nodes(cluster: &Cluster) -> Vec<f64> {
+    let mut crowded = vec![0.0_f64; cluster.nodes.len()];
+    for rule in &cluster.rules {
+        if let Rule::PerDomain { group, level: LevelIx::NODE, most } = rule {
+            let members = cluster.groups[group.ix()].members.iter().copied();
+            let stay = members.filter(|member| {
+                let node = cluster.replicas[member.ix()].node;
+                node.is_some_and(|node| cluster.may_run(*member, node))
+            });
+            for (node, weight) in too_many(cluster, stay, LevelIx::NODE, *most) {
+                crowded[node.ix()] = crowded[node.ix()].max(weight);
+            }
+        }
+    }
+    crowded
 }
 
 /// The lightest replicas that are too many in their domains, over groups without a common member.
@@ -80,19 +112,9 @@ fn crowded(cluster: &Cluster) -> f64 {
     let mut of_groups: Vec<(f64, usize)> = Vec::new();
     for rule in &cluster.rules {
         let Rule::PerDomain { group, level, most } = rule else { continue };
-        let mut by_domain: BTreeMap<DomainIx, Vec<f64>> = BTreeMap::new();
-        for member in &cluster.groups[group.ix()].members {
-            let replica = &cluster.replicas[member.ix()];
-            if let Some(node) = replica.node {
-                by_domain.entry(cluster.domain(*level, node)).or_default().push(replica.move_cost);
-            }
-        }
-        let lightest = |mut weights: Vec<f64>| -> f64 {
-            weights.sort_by(f64::total_cmp);
-            let too_many = weights.len().saturating_sub(*most as usize);
-            weights[..too_many].iter().sum()
-        };
-        of_groups.push((by_domain.into_values().map(lightest).sum(), group.ix()));
+        let members = cluster.groups[group.ix()].members.iter().copied();
+        let weight = too_many(cluster, members, *level, *most).into_values().sum();
+        of_groups.push((weight, group.ix()));
     }
     of_groups.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
     let mut sum = 0.0;

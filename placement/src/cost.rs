@@ -19,7 +19,7 @@ pub(crate) struct Costs<'a> {
     weight: Vec<f64>,
     /// Least weight of a node in each domain, by level of the objective.
     least: Vec<Vec<f64>>,
-    /// Nodes of each domain that have replicas to spare, by level of the objective.
+    /// Nodes of each domain, by level of the objective.
     members: Vec<Vec<Vec<u32>>>,
 }
 
@@ -45,7 +45,6 @@ impl<'a> Costs<'a> {
             least: Vec::new(),
             members: Vec::new(),
         };
-        costs.services_with[0] = u32::try_from(cluster.services.len()).expect("fewer than 2^32");
         if let Objective::Failovers(of) = &cluster.objective {
             for level in &of.levels {
                 let level = &cluster.levels[level.ix()];

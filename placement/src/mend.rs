@@ -175,7 +175,7 @@ impl Repair<'_, '_> {
         let cluster = self.state.cluster;
         for node in 0..cluster.nodes.len() {
             let is_up = cluster.nodes[node].state == NodeState::Up;
-            let over = self.state.excess(node) > 0.0;
+            let over = self.state.is_over(node);
             if is_up && !over && !self.may_break(node) {
                 continue;
             }

@@ -42,7 +42,9 @@ pub(crate) fn repack(
     let open = state.unplaced.iter().map(|replica| *replica as usize);
     let replicas: Vec<usize> = before.iter().map(|(replica, _)| *replica).chain(open).collect();
     let classes = classes(state, replicas);
+    // Of a transient metric, a replica counts differently on its node of today.
     let has_rules = !state.cluster.rules.is_empty()
+        || state.cluster.metrics.iter().any(|metric| metric.transient)
         || state.cluster.services.iter().any(|service| service.allowed.is_some());
     let mut nodes = nodes.to_vec();
     // Small nodes first: they have the fewest fillings.
@@ -71,9 +73,12 @@ fn classes(state: &State, mut replicas: Vec<usize>) -> Vec<Class> {
             .then(one.cmp(other))
     };
     replicas.sort_by(order);
+    let transient = state.cluster.metrics.iter().any(|metric| metric.transient);
     let is_free = |replica: usize| {
         let service = state.cluster.replicas[replica].service.ix();
-        state.tallies.is_free(replica) && state.cluster.services[service].allowed.is_none()
+        !transient
+            && state.tallies.is_free(replica)
+            && state.cluster.services[service].allowed.is_none()
     };
     let mut classes: Vec<Class> = Vec::new();
     for replica in replicas {
@@ -94,7 +99,7 @@ impl Packing<'_, '_> {
         let metrics = self.state.cluster.metrics.len();
         let slack = |metric: usize| {
             let free = self.nodes.iter().map(|node| {
-                self.state.capacity(*node)[metric].saturating_sub(self.state.held(*node)[metric])
+                self.state.capacity(*node)[metric].saturating_sub(self.state.usage(*node)[metric])
             });
             let free = free.fold(0, |sum: Amount, free| sum.saturating_add(free));
             let demand = self.classes.iter().map(|of| of.demand[metric] * of.members.len() as i64);
@@ -123,7 +128,7 @@ impl Packing<'_, '_> {
         let node = self.nodes[at];
         self.nodes[at + 1..].iter().all(|other| {
             self.state.capacity(*other) == self.state.capacity(node)
-                && self.state.held(*other) == self.state.held(node)
+                && self.state.usage(*other) == self.state.usage(node)
         })
     }
 
@@ -173,7 +178,7 @@ impl Packing<'_, '_> {
         let mut rest = slack.to_vec();
         for (metric, rest) in rest.iter_mut().enumerate() {
             let free =
-                self.state.capacity(node)[metric].saturating_sub(self.state.held(node)[metric]);
+                self.state.capacity(node)[metric].saturating_sub(self.state.usage(node)[metric]);
             *rest = rest.saturating_sub(free);
             if *rest < 0 {
                 return false;

@@ -99,7 +99,7 @@ fn mend_in_part(state: &mut State) {
         on.sort_by(larger);
         for replica in on {
             let excluded = !state.cluster.may_run(ReplicaIx::new(replica), NodeIx::new(node));
-            if (excluded || state.excess(node) > 0.0)
+            if (excluded || state.is_over(node))
                 && let Some(to) = roomiest(state, replica)
             {
                 state.shift(replica, to);
@@ -116,14 +116,13 @@ fn mend_in_part(state: &mut State) {
     }
 }
 
-/// Moves and swaps as long as one improves the value.
+/// Moves replicas back to their nodes of today, as long as that improves the value.
 fn polish(mut state: State, mut costs: Costs) -> Assignment {
     let replicas = state.assignment().len();
     let mut improves = true;
     while improves {
         improves = false;
         for replica in 0..replicas {
-            // Home is where moved replicas improve most.
             let Some(home) = state.origin(replica) else { continue };
             if state.node_of(replica).is_some_and(|node| node != home)
                 && state.allows(replica, home)

@@ -12,11 +12,14 @@ pub(crate) struct State<'a> {
     transient: Vec<bool>,
     demand: Vec<Amount>,
     capacity: Vec<Amount>,
+    /// What may count on a node while replicas move: its capacity, or the demand of today where that is
+    /// more, so that an overloaded node takes nothing and its replicas can leave.
+    transit: Vec<Amount>,
     origin: Vec<Option<NodeIx>>,
     at: Assignment,
     /// Demand of the replicas on a node, by metric.
     usage: Vec<Amount>,
-    /// What counts against the capacity. Of a transient metric, a replica counts on its node of
+    /// What counts while replicas move. Of a transient metric, a replica counts on its node of
     /// today for good, wherever it is, and on another one while it is there.
     held: Vec<Amount>,
     /// Replicas by node, and the place of each replica in its node's list.
@@ -43,6 +46,7 @@ impl<'a> State<'a> {
             transient,
             demand: demand.collect(),
             capacity: capacity.collect(),
+            transit: Vec::new(),
             at: vec![None; origin.len()],
             usage: vec![0; cluster.nodes.len() * metrics],
             held: vec![0; cluster.nodes.len() * metrics],
@@ -66,6 +70,8 @@ impl<'a> State<'a> {
                 _ => state.unplaced.push(u32::try_from(replica).expect("fewer than 2^32")),
             }
         }
+        let today = state.capacity.iter().zip(&state.held);
+        state.transit = today.map(|(capacity, held)| *capacity.max(held)).collect();
         state
     }
 
@@ -103,19 +109,31 @@ impl<'a> State<'a> {
 
     /// Whether a node has room for a replica that is not on it, once `without` has left it.
     pub(crate) fn fits(&self, replica: usize, node: usize, without: Option<usize>) -> bool {
-        let (held, capacity, demand) = (self.held(node), self.capacity(node), self.demand(replica));
-        // A replica that returns is still counted here.
-        let returns = self.origin[replica].is_some_and(|origin| origin.ix() == node);
-        let stays = without.is_some_and(|other| self.origin[other].is_some_and(|o| o.ix() == node));
+        let (usage, capacity) = (self.usage(node), self.capacity(node));
+        let (held, transit) = (self.held(node), self.transit(node));
+        let demand = self.demand(replica);
+        let is_home = |of: usize| self.origin[of].is_some_and(|origin| origin.ix() == node);
         (0..self.metrics).all(|metric| {
-            let counted = self.transient[metric];
-            let add = if returns && counted { 0 } else { demand[metric] };
-            let left = match without {
-                Some(other) if !(stays && counted) => self.demand(other)[metric],
-                _ => 0,
+            let left = without.map_or(0, |other| self.demand(other)[metric]);
+            let fits = usage[metric] - left + demand[metric] <= capacity[metric];
+            // What is at home counts in transit for good: it neither comes nor goes.
+            let passes = !self.transient[metric] || is_home(replica) || {
+                let left = if without.is_some_and(is_home) { 0 } else { left };
+                held[metric] - left + demand[metric] <= transit[metric]
             };
-            add == 0 || held[metric] - left + add <= capacity[metric]
+            demand[metric] == 0 || (fits && passes)
         })
+    }
+
+    fn transit(&self, node: usize) -> &[Amount] {
+        &self.transit[node * self.metrics..(node + 1) * self.metrics]
+    }
+
+    /// How much a node lacks of a metric: of its capacity, or while replicas move.
+    pub(crate) fn lack(&self, node: usize, metric: usize) -> Amount {
+        let lack = self.usage(node)[metric].saturating_sub(self.capacity(node)[metric]);
+        let in_transit = self.held(node)[metric].saturating_sub(self.transit(node)[metric]);
+        lack.max(in_transit).max(0)
     }
 
     /// Whether a node holds nothing, not even for replicas that have left it.
@@ -130,12 +148,9 @@ impl<'a> State<'a> {
         usage.map(share).fold(1.0, f64::min)
     }
 
-    /// Demand above capacity on a node, in shares of the capacity.
-    pub(crate) fn excess(&self, node: usize) -> f64 {
-        let over = self.held(node).iter().zip(self.capacity(node));
-        over.filter(|(held, capacity)| held > capacity)
-            .map(|(held, capacity)| (held - capacity) as f64 / (*capacity).max(1) as f64)
-            .sum()
+    /// Whether a node lacks something.
+    pub(crate) fn is_over(&self, node: usize) -> bool {
+        (0..self.metrics).any(|metric| self.lack(node, metric) > 0)
     }
 
     /// Places a replica that has no node.

@@ -113,7 +113,15 @@ fn is_valid(of: &Small, at: &[usize]) -> bool {
                 b += needs_b;
             }
         }
-        a <= of.capacities[node].0 && b <= of.capacities[node].1
+        let of_node = of.replicas.iter().zip(at).filter(|((today, ..), _)| *today == Some(node));
+        let today: i64 = of_node.map(|((_, _, needs_b, ..), _)| needs_b).sum();
+        let final_b: i64 = (at.iter().zip(&of.replicas))
+            .filter(|(now, _)| **now == node)
+            .map(|(_, (_, _, needs_b, ..))| needs_b)
+            .sum();
+        // A node that is over its capacity today may stay so until its replicas have left.
+        let passes = b <= of.capacities[node].1 || (of.states[node] != 2 && b <= today);
+        a <= of.capacities[node].0 && final_b <= of.capacities[node].1 && passes
     });
     placed
         && fits

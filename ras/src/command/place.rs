@@ -27,9 +27,10 @@ pub(super) fn run(options: &Place, context: &Context) -> Result<Verdict> {
     let began = Instant::now();
     let found = find(&cluster, options, context, began);
     let file = PlacementFile::new(&cluster, &found, began.elapsed().as_secs_f64());
+    let nodes: Option<Vec<_>> = found.assignment.iter().copied().collect();
     file.write(&options.out)?;
     if options.assignment.is_some() {
-        let nodes: Option<Vec<_>> = found.assignment.iter().copied().collect();
+        // The search takes no process off its machine for good.
         let nodes = nodes.context("a process has no machine")?;
         roadef::write(&options.out.join("assignment.txt"), &nodes)?;
     }
@@ -149,8 +150,10 @@ fn text(
     if !found.violations.is_empty() {
         lines.push_str("\n\nthe assignment breaks rules:\n");
         for violation in found.violations.iter().take(LISTED) {
-            let json = serde_json::to_string(violation).unwrap_or_default();
-            lines.push_str(&format!("  {json}\n"));
+            lines.push_str(&format!("  {violation}\n"));
+        }
+        if let more @ 1.. = found.violations.len().saturating_sub(LISTED) {
+            lines.push_str(&format!("  … {} more in placement.json\n", number::count(more)));
         }
     }
     if !file.moves.is_empty() {

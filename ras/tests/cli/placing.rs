@@ -38,7 +38,8 @@ fn cluster_without_a_valid_assignment_is_reported_with_the_broken_rule() {
     let folder = Folder::new();
     folder.write("cluster.json", &cluster(120));
     let text = folder.ras("place cluster.json --out placed").code(2).stdout();
-    assert!(text.contains("the assignment breaks rules") && text.contains("capacity"), "{text}");
+    assert!(text.contains("the assignment breaks rules:\n  node "), "{text}");
+    assert!(text.contains("cpu 120 of 100"), "{text}");
 }
 
 #[test]
