@@ -25,10 +25,12 @@ pub struct Found {
 }
 
 impl Found {
-    /// The distance of value and bound as a share of the value.
-    pub fn gap(&self) -> f64 {
+    /// The distance of value and bound as a share of the value; `None` if the assignment breaks a
+    /// rule, because the bound is one of valid assignments.
+    pub fn gap(&self) -> Option<f64> {
         let difference = self.value.total - self.bound;
-        if difference <= 0.0 { 0.0 } else { difference / self.value.total.abs() }
+        let gap = if difference <= 0.0 { 0.0 } else { difference / self.value.total.abs() };
+        self.violations.is_empty().then_some(gap)
     }
 }
 

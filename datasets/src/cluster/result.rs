@@ -23,8 +23,8 @@ pub struct PlacementFile<'a> {
     pub terms: &'a BTreeMap<&'static str, f64>,
     /// A value that no valid assignment is below.
     pub bound: f64,
-    /// The distance of the two, as a share of the value.
-    pub gap: f64,
+    /// The distance of the two, as a share of the value; `null` if a rule is broken.
+    pub gap: Option<f64>,
     /// Wall clock seconds of the search.
     pub seconds: f64,
     /// Rules that the assignment breaks, found by the audit; empty if it is valid.

@@ -110,6 +110,9 @@ fn text(
     let new = file.moves.iter().filter(|of| of.from.is_none()).count();
     let moved = file.moves.len() - new;
     let cost: f64 = file.moves.iter().map(|of| of.cost).sum();
+    let gap = found.gap().map_or("no gap, because rules are broken".to_owned(), |gap| {
+        format!("gap {}", number::percent(gap))
+    });
     let mut lines = facts(&[
         ("cluster", cluster.name.clone()),
         (
@@ -141,19 +144,19 @@ fn text(
             ),
         ),
         ("value", format!("{} = {}", decimal(found.value.total), terms.join(" + "))),
-        ("bound", format!("{}, gap {}", decimal(found.bound), number::percent(found.gap()))),
+        ("bound", format!("{}, {gap}", decimal(found.bound))),
         ("time", number::seconds(file.seconds)),
         ("file", options.out.join("placement.json").display().to_string()),
     ]);
     lines.push_str("\n\n");
     lines.push_str(&loads(cluster, found).to_string());
     if !found.violations.is_empty() {
-        lines.push_str("\n\nthe assignment breaks rules:\n");
+        lines.push_str("\n\nthe assignment breaks rules:");
         for violation in found.violations.iter().take(LISTED) {
-            lines.push_str(&format!("  {violation}\n"));
+            lines.push_str(&format!("\n  {violation}"));
         }
         if let more @ 1.. = found.violations.len().saturating_sub(LISTED) {
-            lines.push_str(&format!("  … {} more in placement.json\n", number::count(more)));
+            lines.push_str(&format!("\n  … {} more in placement.json", number::count(more)));
         }
     }
     if !file.moves.is_empty() {
