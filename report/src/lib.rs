@@ -8,6 +8,8 @@
 //! | `assignment` | what the page of a solve counts from the assignment |
 //! | [`solve_report`] | `report.json`, for all who write or read it |
 //! | `summary`, `buffer`, `heat`, `power`, `affinity`, `moves`, `progress`, `tables` | its sections |
+//! | [`line_chart`] | incumbent, bound and gap over time |
+//! | `placement` | the page of a placement |
 //! | [`thrash`](mod@thrash) | moves that a chain of solves undoes or repeats |
 //!
 //! [`page`] makes an HTML file that loads nothing; [`render`] makes the page of a solve, with the charts of
@@ -22,8 +24,10 @@ mod assignment;
 mod buffer;
 mod heat;
 pub mod heat_map;
+pub mod line_chart;
 mod moves;
 pub mod number;
+mod placement;
 mod power;
 mod progress;
 pub mod solve_report;
@@ -34,6 +38,7 @@ mod tables;
 mod tests;
 pub mod thrash;
 
+pub use self::placement::{PlacementPage, render as render_placement};
 use assignment::AssignmentSummary;
 use buffer::BufferShares;
 use fleet::{RegionSnapshot, Targets};

@@ -4,6 +4,7 @@
 //! [`ReservationRow`]; readers then say so. Members that this version does not know are ignored. A member of the wrong
 //! type is an error that names it.
 
+use crate::line_chart::Point;
 use chrono::{DateTime, Utc};
 use fleet::audit::{
     BufferShare, ClaimedMoves, ClaimedPhase1, ClaimedReservation, Claims, Objective, ServerCounts,
@@ -257,9 +258,7 @@ pub struct Moment {
 impl Moment {
     /// The relative distance of incumbent and bound, as the solver defines it.
     pub fn gap(&self) -> Option<f64> {
-        let (primal, bound) = self.primal.zip(self.dual_bound)?;
-        let gap = if primal == bound { 0.0 } else { (primal - bound) / primal.abs() };
-        gap.is_finite().then_some(gap.max(0.0))
+        Point { seconds: self.seconds, value: self.primal, bound: self.dual_bound }.gap()
     }
 }
 

@@ -61,7 +61,7 @@ pub fn tiles(assignment: &AssignmentSummary, solve: &SolveReport, buffer: &Buffe
     }
 }
 
-fn tile(state: &str, label: &str, value: &str, note: Markup) -> Markup {
+pub(crate) fn tile(state: &str, label: &str, value: &str, note: Markup) -> Markup {
     html! {
         div class={ "tile " (state) } {
             p.label { (label) }

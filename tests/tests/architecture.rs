@@ -128,7 +128,7 @@ fn crates_depend_in_one_direction() {
                 "report",
             ],
         ),
-        ("report", &["fleet"]),
+        ("report", &["fleet", "placement"]),
         (
             "scenarios",
             &[

@@ -4,6 +4,7 @@ mod error;
 mod file;
 mod result;
 pub mod roadef;
+mod whole_file;
 
 pub use error::ClusterError;
 pub use file::{CLUSTER_FORMAT, read};

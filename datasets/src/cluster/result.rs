@@ -1,10 +1,10 @@
 //! `ras-placement/1`: where each replica runs, as one JSON file.
 
 use super::ClusterError;
+use super::whole_file::write_whole;
 use placement::{Cluster, Found, Violation};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 /// The format.
@@ -86,16 +86,10 @@ impl<'a> PlacementFile<'a> {
         }
     }
 
-    /// Writes `placement.json` into a folder, which is made if it is missing; the file appears whole
-    /// or not at all.
+    /// Writes `placement.json` into a folder, which is made if it is missing.
     pub fn write(&self, folder: &Path) -> Result<(), ClusterError> {
-        fs::create_dir_all(folder).map_err(ClusterError::file(folder))?;
-        let file = folder.join("placement.json");
-        let written = tempfile::NamedTempFile::new_in(folder).and_then(|temporary| {
-            serde_json::to_writer_pretty(&temporary, self)?;
-            temporary.as_file().sync_all()?;
-            temporary.persist(&file).map_err(|error| error.error)
-        });
-        written.map(|_| ()).map_err(ClusterError::written(&file))
+        write_whole(&folder.join("placement.json"), |out| {
+            Ok(serde_json::to_writer_pretty(out, self)?)
+        })
     }
 }

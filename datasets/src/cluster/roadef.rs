@@ -2,13 +2,14 @@
 //! assignment, whole numbers separated by white space, plain or gzip.
 
 use super::ClusterError;
+use super::whole_file::write_whole;
 use flate2::read::GzDecoder;
 use placement::{
     Amount, Balance, Cluster, DomainIx, Group, GroupIx, Level, LevelIx, Metric, MetricIx, Node,
     NodeIx, NodeState, Objective, Reassignment, Replica, ReplicaIx, Role, Rule, Service, ServiceIx,
 };
 use std::fs;
-use std::io::{BufWriter, Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The largest number that is read.
@@ -264,11 +265,7 @@ pub fn solution(
 /// Writes an assignment in the form of the challenge, which its checkers read.
 pub fn write(file: &Path, nodes: &[NodeIx]) -> Result<(), ClusterError> {
     let words: Vec<String> = nodes.iter().map(|node| node.ix().to_string()).collect();
-    let created = fs::File::create(file).map_err(ClusterError::written(file))?;
-    let mut writer = BufWriter::new(created);
-    writeln!(writer, "{}", words.join(" "))
-        .and_then(|()| writer.flush())
-        .map_err(ClusterError::written(file))
+    write_whole(file, |out| writeln!(out, "{}", words.join(" ")))
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 CLUSTER is a JSON file (ras-cluster/1, docs/placement.md), or a model of the ROADEF/EURO challenge
-2012 with its assignment. The answer is DIR/placement.json (ras-placement/1); of a model also
-DIR/assignment.txt, which the checkers of the challenge read.
+2012 with its assignment. The answer is DIR/placement.json (ras-placement/1) and DIR/placement.html, a
+page to look at; of a model also DIR/assignment.txt, which the checkers of the challenge read.
 
 Examples:
   ras place cluster.json --out placed

@@ -8,16 +8,21 @@ use crate::layout::{Table, facts};
 use crate::mistake::Hinted;
 use crate::number;
 use crate::quantity::show_duration;
+use crate::results::write_text;
 use crate::terminal::{Spinner, say};
 use anyhow::{Context as _, Result};
 use datasets::cluster::{self, PlacementFile, roadef};
 use fleet::number::{counted, decimal};
 use placement::{Cluster, Found, Limits, Progress, Violation, audit, search};
+use report::PlacementPage;
+use report::line_chart::Point;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Moves and violations that are listed; the file has all.
 const LISTED: usize = 20;
+/// The page of the answer.
+const PAGE: &str = "placement.html";
 /// Interval of progress lines where there is no terminal.
 const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -25,8 +30,9 @@ pub(super) fn run(options: &Place, context: &Context) -> Result<Verdict> {
     let cluster = read(options)?;
     interrupt::listen()?;
     let began = Instant::now();
-    let found = find(&cluster, options, context, began);
-    let file = PlacementFile::new(&cluster, &found, began.elapsed().as_secs_f64());
+    let (found, history) = find(&cluster, options, context, began);
+    let seconds = began.elapsed().as_secs_f64();
+    let file = PlacementFile::new(&cluster, &found, seconds);
     let nodes: Option<Vec<_>> = found.assignment.iter().copied().collect();
     file.write(&options.out)?;
     if options.assignment.is_some() {
@@ -35,6 +41,14 @@ pub(super) fn run(options: &Place, context: &Context) -> Result<Verdict> {
         roadef::write(&options.out.join("assignment.txt"), &nodes)?;
     }
     let today = audit(&cluster, &cluster.today());
+    let page = PlacementPage {
+        cluster: &cluster,
+        found: &found,
+        broken_today: &today,
+        history: &history,
+        seconds,
+    };
+    write_text(&options.out.join(PAGE), &report::render_placement(&page))?;
     context.answer(|| text(&cluster, &today, &found, &file, options), &file)?;
     Ok(Verdict::fine_if(found.violations.is_empty()))
 }
@@ -54,12 +68,25 @@ fn read(options: &Place) -> Result<Cluster> {
     Ok(cluster?)
 }
 
-fn find(cluster: &Cluster, options: &Place, context: &Context, began: Instant) -> Found {
+/// The answer, and value and bound during the search.
+fn find(
+    cluster: &Cluster,
+    options: &Place,
+    context: &Context,
+    began: Instant,
+) -> (Found, Vec<Point>) {
+    let history = Mutex::new(Vec::new());
+    let told = |value: f64, bound: f64| {
+        let seconds = began.elapsed().as_secs_f64();
+        let point = Point { seconds, value: Some(value), bound: Some(bound) };
+        history.lock().unwrap_or_else(PoisonError::into_inner).push(point);
+    };
     let quiet = context.global.quiet;
     let line = if quiet { None } else { Spinner::new("{spinner} {wide_msg}") };
     let last = Mutex::new(began);
     let progress = |progress: &Progress| {
         let Progress { value, bound } = *progress;
+        told(value, bound);
         let text = format!(
             "value {} | bound {} | {} of {}",
             decimal(value),
@@ -93,7 +120,8 @@ fn find(cluster: &Cluster, options: &Place, context: &Context, began: Instant) -
     if let Some(line) = line {
         line.finish();
     }
-    found
+    told(found.value.total, found.bound);
+    (found, history.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 fn text(
@@ -147,6 +175,7 @@ fn text(
         ("bound", format!("{}, {gap}", decimal(found.bound))),
         ("time", number::seconds(file.seconds)),
         ("file", options.out.join("placement.json").display().to_string()),
+        ("page", options.out.join(PAGE).display().to_string()),
     ]);
     lines.push_str("\n\n");
     lines.push_str(&loads(cluster, found).to_string());

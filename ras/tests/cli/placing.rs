@@ -29,6 +29,8 @@ fn overloaded_node_loses_one_replica() {
     assert_eq!(placed["format"], "ras-placement/1");
     assert_eq!((&placed["value"], &placed["bound"]), (&json!(1.0), &json!(1.0)));
     assert_eq!(placed["moves"].as_array().map(Vec::len), Some(1));
+    let page = fs::read_to_string(folder.path("placed/placement.html")).expect("the page");
+    assert!(page.contains("two nodes: placement") && page.contains("a, cpu: 110 of 100 today"));
     let printed = folder.ras_json("place cluster.json --out placed");
     assert_eq!(printed["moves"], placed["moves"]);
 }
