@@ -94,6 +94,8 @@ pub struct Level {
 pub enum NodeState {
     /// It runs replicas and takes new ones.
     Up,
+    /// It keeps its replicas and takes no other ones.
+    Closed,
     /// Its replicas must leave it.
     Draining,
     /// It is lost. Its replicas must be placed elsewhere, and need nothing on it while they move.
@@ -267,11 +269,16 @@ impl Cluster {
         self.replicas.iter().map(|replica| replica.node).collect()
     }
 
-    /// Whether a replica may run on a node: the node is up, and the service allows it.
+    /// Whether a replica may run on a node: the node takes or keeps it, and the service allows it.
     pub fn may_run(&self, replica: ReplicaIx, node: NodeIx) -> bool {
-        let service = &self.services[self.replicas[replica.ix()].service.ix()];
-        self.nodes[node.ix()].state == NodeState::Up
-            && service.allowed.as_ref().is_none_or(|allowed| allowed[node.ix()])
+        let replica = &self.replicas[replica.ix()];
+        let service = &self.services[replica.service.ix()];
+        let takes = match self.nodes[node.ix()].state {
+            NodeState::Up => true,
+            NodeState::Closed => replica.node == Some(node),
+            NodeState::Draining | NodeState::Down => false,
+        };
+        takes && service.allowed.as_ref().is_none_or(|allowed| allowed[node.ix()])
     }
 
     /// The domain of a node.

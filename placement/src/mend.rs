@@ -174,15 +174,16 @@ impl Repair<'_, '_> {
     fn wrong(&self) -> Wrong {
         let cluster = self.state.cluster;
         for node in 0..cluster.nodes.len() {
-            let is_up = cluster.nodes[node].state == NodeState::Up;
+            let state = cluster.nodes[node].state;
+            let leave = matches!(state, NodeState::Draining | NodeState::Down);
             let over = self.state.is_over(node);
-            if is_up && !over && !self.may_break(node) {
+            if !leave && !over && !self.may_break(node) {
                 continue;
             }
             let movable = |replica: &u32| !self.fixed[*replica as usize];
             let on = self.state.replicas_on(node).iter().copied().filter(movable);
             let on: Vec<usize> = on.map(|replica| replica as usize).collect();
-            if let (false, Some(replica)) = (is_up, on.first()) {
+            if let (true, Some(replica)) = (leave, on.first()) {
                 return Wrong::OneOf(vec![*replica]);
             }
             if over {

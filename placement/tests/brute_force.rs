@@ -32,7 +32,7 @@ fn small() -> impl Strategy<Value = Small> {
         let rule = (0..5_u8, any::<u8>(), any::<u8>(), any::<bool>(), 1..3_u32);
         (
             prop::collection::vec((4..12_i64, 4..12_i64), nodes),
-            prop::collection::vec(prop_oneof![6 => Just(0_u8), 1 => Just(1), 1 => Just(2)], nodes),
+            prop::collection::vec(prop_oneof![6 => Just(0_u8), 1 => 1..4_u8], nodes),
             prop::collection::vec(replica, 1..=6),
             prop::collection::vec(0..2_u8, nodes),
             any::<bool>(),
@@ -83,7 +83,9 @@ fn cluster(of: &Small) -> Cluster {
         .objective(Objective::Failovers(Failovers { fragmentation, levels }))
         .with(|cluster| {
             for (node, state) in cluster.nodes.iter_mut().zip(&of.states) {
-                node.state = [NodeState::Up, NodeState::Draining, NodeState::Down][*state as usize];
+                let states =
+                    [NodeState::Up, NodeState::Draining, NodeState::Down, NodeState::Closed];
+                node.state = states[*state as usize];
             }
             for (replica, (.., cost, allowed)) in of.replicas.iter().enumerate() {
                 cluster.replicas[replica].move_cost = f64::from(*cost);
@@ -98,10 +100,14 @@ fn cluster(of: &Small) -> Cluster {
 fn is_valid(of: &Small, at: &[usize]) -> bool {
     let domain =
         |level: bool, node: usize| if level { node } else { 100 + of.domains[node] as usize };
-    let placed = at
-        .iter()
-        .zip(&of.replicas)
-        .all(|(node, (.., allowed))| of.states[*node] == 0 && allowed >> node & 1 == 1);
+    let placed = at.iter().zip(&of.replicas).all(|(node, (today, .., allowed))| {
+        let takes = match of.states[*node] {
+            0 => true,
+            3 => *today == Some(*node),
+            _ => false,
+        };
+        takes && allowed >> node & 1 == 1
+    });
     let fits = (0..of.capacities.len()).all(|node| {
         let (mut a, mut b) = (0, 0);
         for (now, (today, needs_a, needs_b, ..)) in at.iter().zip(&of.replicas) {

@@ -64,6 +64,7 @@ struct NodeOf {
 enum StateOf {
     #[default]
     Up,
+    Closed,
     Draining,
     Down,
 }
@@ -268,6 +269,7 @@ impl<'r> Reader<'r> {
             }
             let state = match node.state {
                 StateOf::Up => NodeState::Up,
+                StateOf::Closed => NodeState::Closed,
                 StateOf::Draining => NodeState::Draining,
                 StateOf::Down => NodeState::Down,
             };

@@ -73,6 +73,7 @@ fn row(cluster: &Cluster, loads: &Loads, node: usize, metrics: &[usize], scale: 
     let of = &cluster.nodes[node];
     let state = match of.state {
         NodeState::Up => "",
+        NodeState::Closed => " (closed)",
         NodeState::Draining => " (draining)",
         NodeState::Down => " (down)",
     };
