@@ -2,6 +2,7 @@
 
 mod error;
 mod file;
+pub mod kubernetes;
 mod result;
 pub mod roadef;
 mod whole_file;

@@ -8,12 +8,13 @@ use std::time::Duration;
 /// `ras place`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-CLUSTER is a JSON file (ras-cluster/1, docs/placement.md), or a model of the ROADEF/EURO challenge
-2012 with its assignment. The answer is DIR/placement.json (ras-placement/1) and DIR/placement.html, a
+CLUSTER is a JSON file (ras-cluster/1, docs/placement.md), nodes and pods as kubectl prints them, or
+a model of the ROADEF/EURO challenge 2012 with its assignment. The answer is DIR/placement.json (ras-placement/1) and DIR/placement.html, a
 page to look at; of a model also DIR/assignment.txt, which the checkers of the challenge read.
 
 Examples:
   ras place cluster.json --out placed
+  kubectl get nodes,pods -A -o json > now.json && ras place now.json --out placed
   ras place model_a1_1.txt.gz --assignment assignment_a1_1.txt.gz --deadline 30s --out placed")]
 pub struct Place {
     /// The cluster: nodes, services and their replicas

@@ -11,7 +11,7 @@ use crate::quantity::show_duration;
 use crate::results::write_text;
 use crate::terminal::{Spinner, say};
 use anyhow::{Context as _, Result};
-use datasets::cluster::{self, PlacementFile, roadef};
+use datasets::cluster::{self, PlacementFile, kubernetes, roadef};
 use fleet::number::{counted, decimal};
 use placement::{Cluster, Found, Limits, Progress, Violation, audit, search};
 use report::PlacementPage;
@@ -27,7 +27,10 @@ const PAGE: &str = "placement.html";
 const INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) fn run(options: &Place, context: &Context) -> Result<Verdict> {
-    let cluster = read(options)?;
+    let (cluster, notes) = read(options)?;
+    if !context.global.quiet {
+        notes.iter().for_each(|note| say(&format!("note: {note}")));
+    }
     interrupt::listen()?;
     let began = Instant::now();
     let (found, history) = find(&cluster, options, context, began);
@@ -53,19 +56,22 @@ pub(super) fn run(options: &Place, context: &Context) -> Result<Verdict> {
     Ok(Verdict::fine_if(found.violations.is_empty()))
 }
 
-fn read(options: &Place) -> Result<Cluster> {
-    let cluster = match &options.assignment {
-        Some(assignment) => roadef::read(&options.cluster, assignment),
-        None if options.cluster.to_string_lossy().ends_with(".json") => {
-            cluster::read(&options.cluster)
-        }
-        None => {
-            let what = format!("{}: is not a .json file", options.cluster.display());
-            let hint = "a model of the ROADEF/EURO challenge needs --assignment FILE";
-            return Err(Hinted::new(what, hint).into());
-        }
-    };
-    Ok(cluster?)
+/// The cluster, and what of the input it leaves out.
+fn read(options: &Place) -> Result<(Cluster, Vec<String>)> {
+    let file = &options.cluster;
+    if let Some(assignment) = &options.assignment {
+        return Ok((roadef::read(file, assignment)?, Vec::new()));
+    }
+    if !file.to_string_lossy().ends_with(".json") {
+        let what = format!("{}: is not a .json file", file.display());
+        let hint = "a model of the ROADEF/EURO challenge needs --assignment FILE";
+        return Err(Hinted::new(what, hint).into());
+    }
+    if kubernetes::is_list(file) {
+        let imported = kubernetes::read(file)?;
+        return Ok((imported.cluster, imported.notes));
+    }
+    Ok((cluster::read(file)?, Vec::new()))
 }
 
 /// The answer, and value and bound during the search.

@@ -45,6 +45,23 @@ fn cluster_without_a_valid_assignment_is_reported_with_the_broken_rule() {
 }
 
 #[test]
+fn pods_of_kubernetes_are_placed_and_what_is_not_read_is_said() {
+    let folder = Folder::new();
+    let allocatable = json!({"cpu": "1", "pods": "10"});
+    let node = |name: &str| json!({"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": allocatable}});
+    let pod = |name: &str| {
+        let containers = json!([{"resources": {"requests": {"cpu": "600m"}}}]);
+        json!({"kind": "Pod", "metadata": {"name": name, "namespace": "shop"},
+            "spec": {"nodeName": "n1", "containers": containers}})
+    };
+    let items = json!([node("n1"), node("n2"), pod("a"), pod("b"), {"kind": "Service"}]);
+    folder.write("now.json", &json!({"kind": "List", "items": items}).to_string());
+    let done = folder.ras("place now.json --out placed").code(0);
+    assert!(done.stdout().contains("1 move at a cost of 1"), "{}", done.stdout());
+    assert!(done.stderr().contains("note: objects of these kinds are not read: Service"));
+}
+
+#[test]
 fn broken_cluster_is_refused_with_its_member_and_nothing_is_written() {
     let folder = Folder::new();
     folder.write("cluster.json", &cluster(30).replace("\"small\"", "\"large\""));
