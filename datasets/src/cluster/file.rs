@@ -1,14 +1,17 @@
-//! `ras-cluster/1`: a cluster as one JSON file, with the members that `Root` and its parts name.
+//! `ras-cluster/1`: a cluster as one JSON file, with the members that `schema` names.
 //!
 //! Amounts are whole numbers in the smallest unit of their metric. A service lists its replicas by
 //! partition; replicas of a partition never share a node.
 
 use super::ClusterError;
+use super::broken::{Broken, broken};
+use super::reservation::nodes_of;
+use super::schema::{NodeOf, ObjectiveOf, RoleOf, Root, ServiceOf, StateOf};
+use fleet::{RegionSnapshot, ReservationIx};
 use placement::{
     Amount, Cluster, DomainIx, Failovers, Group, GroupIx, Level, LevelIx, Metric, Node, NodeIx,
     NodeState, Objective, Replica, ReplicaIx, Role, Rule, Service, ServiceIx,
 };
-use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
@@ -23,133 +26,25 @@ const SUM: Amount = 4_000_000_000_000_000_000;
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 1 << 30;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Root {
-    format: String,
-    name: String,
-    metrics: Vec<MetricOf>,
-    nodes: Vec<NodeOf>,
-    services: Vec<ServiceOf>,
-    #[serde(default)]
-    objective: ObjectiveOf,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MetricOf {
-    name: String,
-    /// Whether a replica that moves needs it on both nodes.
-    #[serde(default)]
-    transient: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NodeOf {
-    name: String,
-    #[serde(default)]
-    state: StateOf,
-    /// Domain by level: fault domain, rack, datacenter, or any other name.
-    #[serde(default)]
-    domains: BTreeMap<String, String>,
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
-    /// Capacity by metric; a metric that is not named has no limit.
-    capacity: BTreeMap<String, Amount>,
-}
-
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum StateOf {
-    #[default]
-    Up,
-    Closed,
-    Draining,
-    Down,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ServiceOf {
-    name: String,
-    /// Cost of moving a replica that names none.
-    #[serde(default = "one")]
-    move_cost: f64,
-    /// Nodes must have one of the values of each label.
-    #[serde(default)]
-    labels: BTreeMap<String, Vec<String>>,
-    #[serde(default)]
-    blocked_nodes: Vec<String>,
-    /// Levels over whose domains the replicas of a partition are spread: one in a domain, or as
-    /// evenly as their number allows.
-    #[serde(default)]
-    spread: Vec<String>,
-    /// Least and largest number of domains that the service uses, by level.
-    #[serde(default)]
-    at_least: BTreeMap<String, u32>,
-    #[serde(default)]
-    at_most: BTreeMap<String, u32>,
-    #[serde(default)]
-    near: Vec<Neighbour>,
-    #[serde(default)]
-    apart: Vec<Neighbour>,
-    partitions: Vec<Vec<ReplicaOf>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Neighbour {
-    service: String,
-    level: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ReplicaOf {
-    name: String,
-    #[serde(default)]
-    role: RoleOf,
-    /// Its node today; a replica without one is new.
-    node: Option<String>,
-    #[serde(default)]
-    demand: BTreeMap<String, Amount>,
-    move_cost: Option<f64>,
-}
-
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum RoleOf {
-    Primary,
-    Secondary,
-    #[default]
-    Instance,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum ObjectiveOf {
-    /// Moves by weight, and failovers to expect because of fragmentation.
-    Failovers {
-        #[serde(default)]
-        fragmentation: f64,
-        #[serde(default)]
-        levels: Vec<String>,
-    },
-}
-
-impl Default for ObjectiveOf {
-    fn default() -> ObjectiveOf {
-        ObjectiveOf::Failovers { fragmentation: 0.0, levels: Vec::new() }
-    }
-}
-
-fn one() -> f64 {
-    1.0
-}
-
 /// Reads a cluster.
 pub fn read(file: &Path) -> Result<Cluster, ClusterError> {
+    read_file(file, |text| parse(text, own_nodes))
+}
+
+/// Reads a cluster whose nodes are the servers of a reservation: the file has `hardware_types` in
+/// place of nodes.
+pub fn read_on(
+    file: &Path,
+    snapshot: &RegionSnapshot,
+    reservation: ReservationIx,
+) -> Result<Cluster, ClusterError> {
+    read_file(file, |text| parse(text, |root| nodes_of(snapshot, reservation, root)))
+}
+
+fn read_file(
+    file: &Path,
+    parse: impl FnOnce(&[u8]) -> Result<Cluster, Broken>,
+) -> Result<Cluster, ClusterError> {
     let length = fs::metadata(file).map_err(ClusterError::file(file))?.len();
     let rule = |at: &str, rule: String| ClusterError::Member {
         file: file.to_owned(),
@@ -163,12 +58,13 @@ pub fn read(file: &Path) -> Result<Cluster, ClusterError> {
     parse(&text).map_err(|(at, of)| rule(&at, of))
 }
 
-/// A member, and the rule that it breaks.
-type Broken = (String, String);
-
-fn parse(text: &[u8]) -> Result<Cluster, Broken> {
+/// Parses a file; `nodes` completes the nodes or refuses them.
+fn parse(
+    text: &[u8],
+    nodes: impl FnOnce(&mut Root) -> Result<(), Broken>,
+) -> Result<Cluster, Broken> {
     let mut json = serde_json::Deserializer::from_slice(text);
-    let root: Root = serde_path_to_error::deserialize(&mut json)
+    let mut root: Root = serde_path_to_error::deserialize(&mut json)
         .map_err(|error| (error.path().to_string(), error.inner().to_string()))?;
     json.end().map_err(|error| ("the file".to_owned(), error.to_string()))?;
     if root.format != CLUSTER_FORMAT {
@@ -177,11 +73,15 @@ fn parse(text: &[u8]) -> Result<Cluster, Broken> {
             format!("is {:?}; this reads {CLUSTER_FORMAT:?}", root.format),
         ));
     }
+    nodes(&mut root)?;
     Reader::new(&root)?.read(&root)
 }
 
-fn broken(at: impl Into<String>, rule: impl Into<String>) -> Broken {
-    (at.into(), rule.into())
+fn own_nodes(root: &mut Root) -> Result<(), Broken> {
+    match root.hardware_types.is_empty() {
+        true => Ok(()),
+        false => Err(broken("hardware_types", "is for the servers of a reservation; name nodes")),
+    }
 }
 
 /// Positions by name.
@@ -502,7 +402,7 @@ const NODE: &str = "node";
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{own_nodes, parse};
     use placement::{Limits, search};
     use serde_json::{Value, json};
 
@@ -532,7 +432,7 @@ mod tests {
 
     #[test]
     fn rules_of_a_file_hold_in_the_answer() {
-        let cluster = parse(whole().to_string().as_bytes()).expect("it is whole");
+        let cluster = parse(whole().to_string().as_bytes(), own_nodes).expect("it is whole");
         let found = search(&cluster, &Limits::rounds(1));
         assert!(found.violations.is_empty(), "{:?}", found.violations);
         let node = |name: &str| {
@@ -552,7 +452,7 @@ mod tests {
         let replica = |at: usize| json!([{"name": format!("r{at}"), "demand": {"cpu": most}}]);
         let mut file = whole();
         file["services"][2]["partitions"] = (0..5_000).map(replica).collect();
-        let (at, rule) = parse(file.to_string().as_bytes()).expect_err("too much");
+        let (at, rule) = parse(file.to_string().as_bytes(), own_nodes).expect_err("too much");
         assert_eq!(at, "metric \"cpu\"");
         assert!(rule.contains("add up to more than"), "{rule}");
     }
@@ -583,7 +483,7 @@ mod tests {
                 None => file["services"][2]["colour"] = value,
             }
             let (found_at, found_rule) =
-                parse(file.to_string().as_bytes()).expect_err("it breaks a rule");
+                parse(file.to_string().as_bytes(), own_nodes).expect_err("it breaks a rule");
             assert_eq!(found_at, at);
             assert!(found_rule.contains(rule), "{found_rule}");
         }

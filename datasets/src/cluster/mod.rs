@@ -1,12 +1,15 @@
 //! Clusters at rest: files and instances of benchmarks become a `placement::Cluster`.
 
+mod broken;
 mod error;
 mod file;
 pub mod kubernetes;
+mod reservation;
 mod result;
 pub mod roadef;
+mod schema;
 mod whole_file;
 
 pub use error::ClusterError;
-pub use file::{CLUSTER_FORMAT, read};
+pub use file::{CLUSTER_FORMAT, read, read_on};
 pub use result::{Move, PLACEMENT_FORMAT, Placed, PlacementFile};

@@ -14,6 +14,7 @@ page to look at; of a model also DIR/assignment.txt, which the checkers of the c
 
 Examples:
   ras place cluster.json --out placed
+  ras place services.json --snapshot region --reservation web --out placed
   kubectl get nodes,pods -A -o json > now.json && ras place now.json --out placed
   ras place model_a1_1.txt.gz --assignment assignment_a1_1.txt.gz --deadline 30s --out placed")]
 pub struct Place {
@@ -23,8 +24,14 @@ pub struct Place {
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
     /// Assignment of today, for a model of the challenge
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "reservation")]
     pub assignment: Option<PathBuf>,
+    /// Nodes are the servers of this reservation of the snapshot
+    #[arg(long, value_name = "NAME", requires = "snapshot")]
+    pub reservation: Option<String>,
+    /// Snapshot with the servers of the reservation
+    #[arg(long, value_name = "SNAPSHOT", requires = "reservation")]
+    pub snapshot: Option<PathBuf>,
     /// Deadline for the search: 500ms, 60s, 2m
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = quantity::duration)]
     pub deadline: Duration,

@@ -38,7 +38,7 @@ pub(super) fn run(options: &ExplainResult, context: &Context) -> Result<Verdict>
 const DISTANCE_SHARE: f64 = 0.4;
 const SUGGESTIONS_MAX: usize = 3;
 
-fn suggestion(snapshot: &RegionSnapshot, name: &str) -> String {
+pub(super) fn suggestion(snapshot: &RegionSnapshot, name: &str) -> String {
     let limit = (name.chars().count() as f64 * DISTANCE_SHARE).max(1.0);
     let mut near: Vec<(usize, &str)> = (snapshot.reservations.iter())
         .map(|reservation| (distance(name, &reservation.id), reservation.id.as_ref()))

@@ -1,5 +1,6 @@
 //! `ras place`
 
+use super::explain_result::suggestion;
 use crate::cli::Place;
 use crate::context::Context;
 use crate::exit::Verdict;
@@ -8,9 +9,9 @@ use crate::layout::{Table, facts};
 use crate::mistake::Hinted;
 use crate::number;
 use crate::quantity::show_duration;
-use crate::results::write_text;
+use crate::results::{read_snapshot, write_text};
 use crate::terminal::{Spinner, say};
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use datasets::cluster::{self, PlacementFile, kubernetes, roadef};
 use fleet::number::{counted, decimal};
 use placement::{Cluster, Found, Limits, Progress, Violation, audit, search};
@@ -66,6 +67,13 @@ fn read(options: &Place) -> Result<(Cluster, Vec<String>)> {
         let what = format!("{}: is not a .json file", file.display());
         let hint = "a model of the ROADEF/EURO challenge needs --assignment FILE";
         return Err(Hinted::new(what, hint).into());
+    }
+    if let (Some(folder), Some(name)) = (&options.snapshot, &options.reservation) {
+        let snapshot = read_snapshot(folder)?;
+        let Some(reservation) = snapshot.reservation(name) else {
+            bail!("no reservation {name:?}{}", suggestion(&snapshot, name));
+        };
+        return Ok((cluster::read_on(file, &snapshot, reservation)?, Vec::new()));
     }
     if kubernetes::is_list(file) {
         let imported = kubernetes::read(file)?;

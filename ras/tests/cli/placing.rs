@@ -62,6 +62,34 @@ fn pods_of_kubernetes_are_placed_and_what_is_not_read_is_said() {
 }
 
 #[test]
+fn servers_of_a_reservation_are_the_nodes() {
+    let folder = Folder::new();
+    folder.region("region");
+    let snapshot = datasets::read_snapshot(&folder.path("region")).expect("a snapshot");
+    let capacity = |name: &fleet::HardwareTypeName| (name.to_string(), json!({"cpu": 64}));
+    let types: serde_json::Map<_, _> = snapshot.hardware_types.iter().map(capacity).collect();
+    let held = snapshot.servers.iter().find_map(|server| server.current).expect("one is held");
+    let name = &snapshot.reservations[held.ix()].id;
+    let servers = snapshot.servers.iter().filter(|server| server.current == Some(held)).count();
+    let services = json!({
+        "format": "ras-cluster/1", "name": "web", "metrics": [{"name": "cpu"}], "hardware_types": types,
+        "services": [{"name": "db", "spread": ["msb"], "partitions": [[
+            {"name": "db-0", "demand": {"cpu": 40}}, {"name": "db-1", "demand": {"cpu": 40}},
+        ]]}],
+    });
+    folder.write("services.json", &services.to_string());
+    let line = format!("place services.json --snapshot region --reservation {name} --out placed");
+    let text = folder.ras(&line).code(0).stdout();
+    assert!(text.contains(&format!("{servers} nodes, 2 replicas of 1 service")), "{text}");
+    assert!(text.contains("0 moves at a cost of 0, 2 new"), "{text}");
+    let error = folder
+        .ras("place services.json --snapshot region --reservation none --out placed")
+        .code(1)
+        .stderr();
+    assert!(error.contains("no reservation \"none\""), "{error}");
+}
+
+#[test]
 fn broken_cluster_is_refused_with_its_member_and_nothing_is_written() {
     let folder = Folder::new();
     folder.write("cluster.json", &cluster(30).replace("\"small\"", "\"large\""));

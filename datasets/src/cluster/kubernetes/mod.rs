@@ -13,13 +13,14 @@ mod scheduling;
 mod tests;
 
 use super::ClusterError;
+use super::broken::Broken;
 use fleet::number::counted;
 use objects::{Kind, List, Node};
 use placement::{
     Amount, Cluster, DomainIx, Failovers, Level, Metric, NodeIx, NodeState, Objective, Replica,
     Role, Service, ServiceIx,
 };
-use pod::{Broken, Listed, PODS, amount};
+use pod::{Listed, PODS, amount};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

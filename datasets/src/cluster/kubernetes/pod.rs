@@ -2,6 +2,7 @@
 
 use super::objects::{Pod, PodSpec};
 use super::quantity;
+use crate::cluster::broken::Broken;
 use placement::Amount;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -10,9 +11,6 @@ use std::collections::BTreeMap;
 pub const PODS: &str = "pods";
 /// Pods that are made by the node itself.
 const MIRROR: &str = "kubernetes.io/config.mirror";
-
-/// A member, and the rule that it breaks.
-pub type Broken = (String, String);
 
 /// A pod, and where it stands in the list.
 pub struct Listed<'v> {

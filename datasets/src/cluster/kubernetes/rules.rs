@@ -1,8 +1,9 @@
 //! Affinities and spread of pods as rules.
 
 use super::objects::{PodAffinityTerm, TopologySpread};
-use super::pod::{Broken, Listed};
+use super::pod::Listed;
 use super::scheduling::selects;
+use crate::cluster::broken::Broken;
 use placement::{Cluster, Group, GroupIx, LevelIx, ReplicaIx, Rule};
 use std::collections::{BTreeMap, BTreeSet};
 
