@@ -136,7 +136,7 @@ async fn subscriber_survives_a_lost_connection() {
                 assert!(seq >= Some(Seq(3)), "{seq:?}");
                 break;
             }
-            Err(error) if Instant::now() > until => panic!("the pool is dead: {error}"),
+            Err(error) if Instant::now() > until => panic!("the pool is dead: {error:?}"),
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
     }
