@@ -6,6 +6,7 @@
 //! solve, and keeps the counts).
 
 mod network;
+mod refine;
 
 use crate::bound::in_parallel;
 use crate::model::{Keeper, Model};
@@ -13,6 +14,7 @@ use crate::racks::rack_limits;
 use crate::state::State;
 use fleet::{MICRO, RegionSnapshot, ReservationKind};
 pub use network::Network;
+pub use refine::{Refined, Refinement};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
