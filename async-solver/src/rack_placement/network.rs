@@ -349,8 +349,14 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// Chooses the servers: those of each cell go to the reservations that have it, held ones first.
-    pub fn choose_servers(&self, snapshot: &RegionSnapshot, holders: &mut [Option<u32>]) {
+    /// Chooses the servers: those of each cell go to the reservations that have it, held ones first. `staying`: which
+    /// stay with a holder to whom they are worth zero unless they are needed.
+    pub fn choose_servers(
+        &self,
+        snapshot: &RegionSnapshot,
+        staying: &[bool],
+        holders: &mut [Option<u32>],
+    ) {
         let mut left: Vec<BTreeMap<u32, u32>> = (self.cells.iter())
             .map(|cell| {
                 let entries = cell.of.iter();
@@ -382,16 +388,22 @@ impl<'a> Network<'a> {
                     *count -= 1;
                     holders[at as usize] = Some(today);
                 }
-                _ => others.push((at, cell)),
+                _ => {
+                    let stays = staying[at as usize];
+                    let in_use = stays && snapshot.servers[at as usize].in_use;
+                    others.push((stays, in_use, at, cell));
+                }
             }
         }
         others.sort_unstable();
-        for (at, cell) in others {
+        for (stays, _, at, cell) in others {
             let next = left[cell].iter_mut().find(|(_, count)| **count > 0);
-            holders[at as usize] = next.map(|(&term, count)| {
+            let taker = next.map(|(&term, count)| {
                 *count -= 1;
                 term
             });
+            let today = snapshot.servers[at as usize].holder().filter(|_| stays);
+            holders[at as usize] = taker.or(today.map(|holder| holder.0));
         }
     }
 

@@ -69,7 +69,7 @@ impl<'a> Refinement<'a> {
         }
         network.exchange(&must_stop);
         network.update(&mut better);
-        let changed = windows.run(&mut network, &mut better);
+        windows.run(&mut network, &mut better);
         let today = State::new(ordered, model.today());
         if better.levels(ordered) == today.levels(ordered) && state.counts != today.counts {
             let whole =
@@ -79,8 +79,10 @@ impl<'a> Refinement<'a> {
                 return Some(Refined { state: State::new(model, today.counts), placed: None });
             }
         }
-        let state = State::new(model, better.counts);
-        changed.then_some(Refined { state, placed: Some((placed, network)) })
+        (better.counts != state.counts).then(|| {
+            let state = State::new(model, better.counts);
+            Refined { state, placed: Some((placed, network)) }
+        })
     }
 
     fn placed(&self, state: &State) -> (RackPhase, Network<'a>) {

@@ -148,16 +148,10 @@ impl<'a> Windows<'a> {
         phase1 - state.shortfall_cost(self.model) + contention.total()
     }
 
-    /// Solves windows, as many at a time as other sub-MIPs, until none promises enough; tells whether anything
-    /// changed.
-    pub fn run(&mut self, network: &mut Network, state: &mut State) -> bool {
-        let mut changed = false;
-        if self.is_small() {
-            let (gains, is_optimal) = self.solve_whole(network, state);
-            if is_optimal {
-                return gains;
-            }
-            changed = gains;
+    /// Solves windows, as many at a time as other sub-MIPs, until none promises enough.
+    pub fn run(&mut self, network: &mut Network, state: &mut State) {
+        if self.is_small() && self.solve_whole(network, state) {
+            return;
         }
         while !self.means.must_stop() {
             let contention = network.contention(state);
@@ -167,9 +161,8 @@ impl<'a> Windows<'a> {
             if batch.is_empty() || open <= self.gap_limit * whole {
                 break;
             }
-            changed |= self.solve(network, state, &batch, open);
+            self.solve(network, state, &batch, open);
         }
-        changed
     }
 
     /// Whether branch and bound solves the region as one window.
@@ -178,8 +171,8 @@ impl<'a> Windows<'a> {
         items <= PARAMS.sub_mip.whole_items && self.size() <= PARAMS.windows.max_size
     }
 
-    /// Solves a window of all seats; tells whether anything changed, and whether no other counts cost less.
-    fn solve_whole(&self, network: &mut Network, state: &mut State) -> (bool, bool) {
+    /// Solves a window of all seats; tells whether no other counts cost less.
+    fn solve_whole(&self, network: &mut Network, state: &mut State) -> bool {
         let seats: Vec<u32> = (0..index(network.seats.len())).collect();
         let program = Program::new(network, (self.model, self.lp), state, &seats);
         let whole = self.whole(state, &network.contention(state));
@@ -189,9 +182,9 @@ impl<'a> Windows<'a> {
             ..self.request()
         };
         let (problem, request) = program.problem(&request);
-        let Some(solution) = self.means.solve(problem, request) else { return (false, false) };
-        let gain = program.apply(self.model, network, state, &solution);
-        (gain.is_some(), solution.optimal)
+        let Some(solution) = self.means.solve(problem, request) else { return false };
+        program.apply(self.model, network, state, &solution);
+        solution.optimal
     }
 
     /// How HiGHS solves windows.
@@ -208,13 +201,7 @@ impl<'a> Windows<'a> {
     }
 
     /// Solves windows at the same time.
-    fn solve(
-        &mut self,
-        network: &mut Network,
-        state: &mut State,
-        batch: &[Window],
-        open: f64,
-    ) -> bool {
+    fn solve(&mut self, network: &mut Network, state: &mut State, batch: &[Window], open: f64) {
         let request = LpRequest { mip_gap: PARAMS.sub_mip.gap * open, ..self.request() };
         let started: Vec<_> = (batch.iter())
             .map(|window| {
@@ -225,18 +212,15 @@ impl<'a> Windows<'a> {
                 (self.means.backend.start(problem, request), program)
             })
             .collect();
-        let mut changed = false;
         for (window, (mut job, program)) in batch.iter().zip(started) {
             let must_stop = || self.means.must_stop();
             let solution = wait_for(job.as_mut(), program.size(), &must_stop);
             let gain =
                 solution.and_then(|solution| program.apply(self.model, network, state, &solution));
-            changed |= gain.is_some();
             let gain = gain.unwrap_or(0.0);
             self.records[window.about.kind()].add(window.promise, gain);
             self.note(&window.about, gain >= self.enough(window.size, open));
         }
-        changed
     }
 
     /// Remembers whether a window was worth it.
