@@ -38,8 +38,8 @@ pub struct Refined<'a> {
 }
 
 impl<'a> Refinement<'a> {
-    /// Other counts than a state's, with which expressions 1 to 4 cost less and no more is missing; `None` if there
-    /// are none, or to look for them is not worth the time. Today's where these gain next to nothing.
+    /// Other counts than a state's, with which expressions 1 to 4 cost less and no more is missing; `None` if
+    /// none were found, or it is not worth the time to look. Today's counts where others gain next to nothing.
     pub fn run(&self, state: &State) -> Option<Refined<'a>> {
         let Refinement { model, config, env, .. } = *self;
         // What is missing counts before anything else.

@@ -74,7 +74,7 @@ impl Network<'_> {
         counts
     }
 
-    /// Gives each pair so many servers, if the cells have them.
+    /// Gives each pair this number of servers, if the cells have them; tells whether they do.
     pub(super) fn set_counts(&mut self, pairs: &[Pair], counts: &[u32]) -> bool {
         let mut free: BTreeMap<u32, i64> = BTreeMap::new();
         for (&pair, &count) in pairs.iter().zip(counts) {

@@ -107,8 +107,8 @@ pub struct Windows<'a> {
 }
 
 impl<'a> Windows<'a> {
-    /// `model`: the network's, perhaps with other prices and limits of what is missing. `lp`: its relaxation without racks. `bound`: of expressions 1 to 4. `gap_limit`: the share
-    /// of the whole objective that may be above it.
+    /// `model`: the network's, perhaps with other prices and limits of what is missing. `lp`: its relaxation without
+    /// racks. `bound`: of expressions 1 to 4. `gap_limit`: the share of the whole objective that may be above it.
     pub fn new(
         network: &Network,
         (model, lp): (&'a Model, &'a Lp),
