@@ -104,7 +104,7 @@ fn counts_suit_the_racks() {
     assert!(reached * 100 >= all * 98, "optimum reached in {reached} of {all} worlds only");
 }
 
-/// Servers that are handed back make an assignment dearer than it need be, and no bound speaks of that.
+/// Servers that are handed back make an assignment more expensive than it need be, and no bound speaks of that.
 #[test]
 fn the_gap_is_one_of_an_assignment_also_where_servers_are_handed_back() {
     let (tight, handed_back) = (Cell::new(0), Cell::new(0));
