@@ -52,7 +52,7 @@ impl Model {
     }
 
     /// Expressions 1 and 2 for `count` servers of an item.
-    fn server_price_of(&self, item: &Item, count: u32) -> f64 {
+    pub fn server_price_of(&self, item: &Item, count: u32) -> f64 {
         if item.steps.0 == item.steps.1 {
             let (dear, cheap) = self.leave_order(item);
             let kept = (count.min(dear.0), count.saturating_sub(dear.0).min(cheap.0));

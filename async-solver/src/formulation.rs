@@ -153,6 +153,13 @@ impl Lp {
             .map(|column| (column, self.parts[column]))
     }
 
+    /// The rows that a column is in.
+    pub fn rows_of(&self, column: usize) -> impl Iterator<Item = u32> + use<'_> {
+        let entries =
+            self.problem.starts[column] as usize..self.problem.starts[column + 1] as usize;
+        self.problem.indices[entries].iter().copied()
+    }
+
     /// Whether a column must be integer in the problem in whole servers. Servers worth
     /// zero to their holder follow by themselves.
     pub fn is_whole(&self, column: usize) -> bool {

@@ -16,7 +16,7 @@
 //! | `restricted_master`, `sub_mip` | their programs: columns of reservations; free items around the incumbent |
 //! | `order` | shortfalls compared by priority |
 //! | `search`, `neighbourhood`, `state`, [`random`] | reinsertion, ruin and recreate; which reservations to ruin; an assignment with its cost; a seeded generator |
-//! | `release_surplus`, `balance`, `rack_placement` | releases surplus servers; evens out MSBs at no cost; phase 2 |
+//! | `release_surplus`, `balance`, `rack_placement`, `whole` | releases surplus servers; evens out MSBs at no cost; phase 2; the objective that the bound is compared with |
 //! | `unguaranteed` | left-over servers for reservations that stay short |
 //! | `plan`, `quote`, `batch` | plan of one request; quote with alternatives to a refusal; quotes of several requests |
 //! | `baselines` (feature) | greedy assignment, the paper's raw model, HiGHS on all of phase 1 |
@@ -58,6 +58,7 @@ mod symmetry;
 mod unguaranteed;
 mod unit;
 mod warm;
+mod whole;
 
 pub use carry::solve;
 pub use config::SolverConfig;

@@ -84,6 +84,32 @@ pub trait LpJob {
     fn wait(&mut self, at_most: Duration) -> Option<Result<LpSolution, LpFailure>>;
 }
 
+/// Waits for HiGHS; `None` if it failed, or if it is time to stop.
+pub fn wait_for(
+    job: &mut dyn LpJob,
+    columns: usize,
+    must_stop: &dyn Fn() -> bool,
+) -> Option<LpSolution> {
+    let fits = |solution: &LpSolution| {
+        solution.columns.len() == columns && solution.columns.iter().all(|x| x.is_finite())
+    };
+    let mut outcome = None;
+    while outcome.is_none() && !must_stop() {
+        outcome = job.wait(Duration::from_millis(50));
+    }
+    match outcome? {
+        Ok(solution) if fits(&solution) => Some(solution),
+        Ok(_) => {
+            tracing::warn!("HiGHS' solution does not fit the problem; continuing without it");
+            None
+        }
+        Err(failure) => {
+            tracing::warn!(%failure, "HiGHS failed; continuing without its solution");
+            None
+        }
+    }
+}
+
 /// Why a HiGHS run gave nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LpFailure {

@@ -108,6 +108,21 @@ table! {
         length: usize = 24, "arcs",
             "Longest path.", "12 and 40: decision 0032.";
     }
+    /// Windows, which change counts where racks cost much: phase 2.
+    windows: WindowParams {
+        max_size: usize = 1_500, "pairs",
+            "Pairs of a seat and a cell in a window at most.",
+            "About 3,000 columns, as in other exchanges (decision 0035).";
+        max_region: usize = 200_000, "pairs",
+            "Pairs in a region beyond which windows are not sought: each would hold too little of what racks cost.",
+            "Three times the size at which an even cost promises just enough (decision 0035).";
+        reservations: usize = 2, "reservations", "Reservations of a window.", "Decision 0035.";
+        min_gain: f64 = 0.02, "share of the gap",
+            "What a window of the largest size must promise; a smaller one less in proportion.",
+            "As for other steps.";
+        min_gain_until_deadline: f64 = 0.002, "share of the gap",
+            "The same where a deadline is given: its time is used while it pays.", "Not varied.";
+    }
     /// The Lagrangian bound.
     bound: BoundParams {
         rounding: f64 = 1e-10, "share of the terms' magnitude",

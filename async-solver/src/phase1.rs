@@ -41,8 +41,7 @@ use crate::bound::DualPoint;
 use crate::config::SolverConfig;
 use crate::env::{Progress, SolveEnv};
 use crate::formulation::Lp;
-use crate::lp::LpJob;
-use crate::lp::{LpRequest, LpSolution};
+use crate::lp::{LpJob, LpRequest, LpSolution, wait_for};
 use crate::model::{Item, Model, Term};
 use crate::report::Termination;
 use crate::search::Search;
@@ -78,6 +77,14 @@ pub struct Outcome {
     pub seconds: [f64; 3],
     /// The prices of the best bound, one per pool, where there was time for any.
     pub prices: Option<Vec<f64>>,
+}
+
+impl Outcome {
+    /// What another assignment costs that is missing no more.
+    pub fn cost_of(&self, model: &Model, state: &State) -> f64 {
+        let cost = state.total(model, &IneligibleHeld::new(model));
+        cost - state.shortfall_cost(model) + self.shortfall_cost
+    }
 }
 
 /// What a dual bound rests on.
@@ -254,24 +261,7 @@ impl Run<'_> {
 
     /// Waits for HiGHS; `None` if it failed or time is up.
     fn wait(&self, job: &mut dyn LpJob, columns: usize) -> Option<LpSolution> {
-        let fits = |solution: &LpSolution| {
-            solution.columns.len() == columns && solution.columns.iter().all(|x| x.is_finite())
-        };
-        let mut outcome = None;
-        while outcome.is_none() && !self.must_stop() {
-            outcome = job.wait(Duration::from_millis(50));
-        }
-        match outcome? {
-            Ok(solution) if fits(&solution) => Some(solution),
-            Ok(_) => {
-                tracing::warn!("HiGHS' solution does not fit the problem; continuing without it");
-                None
-            }
-            Err(failure) => {
-                tracing::warn!(%failure, "HiGHS failed; continuing without its solution");
-                None
-            }
-        }
+        wait_for(job, columns, &|| self.must_stop())
     }
 
     fn finish(mut self, termination: Termination) -> Outcome {

@@ -6,6 +6,7 @@
 //! solve, and keeps the counts).
 
 mod network;
+mod refine;
 
 use crate::bound::in_parallel;
 use crate::model::{Keeper, Model};
@@ -13,6 +14,7 @@ use crate::racks::rack_limits;
 use crate::state::State;
 use fleet::{MICRO, RegionSnapshot, ReservationKind};
 pub use network::Network;
+pub use refine::{Refined, Refinement};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,6 +30,8 @@ pub struct RackPhase {
     pub problems: usize,
     /// Limit of a rack for each reservation, micro-RRU.
     limits: Vec<i64>,
+    /// Servers worth zero to their holder that stay with it unless another needs them.
+    staying: Vec<bool>,
 }
 
 /// RRU by holder and rack, in micro-RRU.
@@ -81,15 +85,17 @@ pub fn place(
     });
     let mut holders: Vec<Option<u32>> =
         snapshot.servers.iter().map(|server| server.holder().map(|holder| holder.0)).collect();
+    let mut staying = vec![false; holders.len()];
     let (mut before, mut after) = (0.0, 0.0);
     for (chosen, by_id, by_rack) in solved {
-        for (server, holder) in chosen {
+        for (server, holder, stays) in chosen {
             holders[server as usize] = (holder != FREE).then_some(holder);
+            staying[server as usize] = stays;
         }
         before += beta * by_id;
         after += beta * by_rack;
     }
-    RackPhase { holders, before, after, problems: snapshot.msbs.len(), limits }
+    RackPhase { holders, before, after, problems: snapshot.msbs.len(), limits, staying }
 }
 
 impl RackPhase {
@@ -129,7 +135,7 @@ impl RackPhase {
 
     /// Takes over what a network ended with.
     pub fn take_over(&mut self, network: &Network, snapshot: &RegionSnapshot, beta: f64) {
-        network.choose_servers(snapshot, &mut self.holders);
+        network.choose_servers(snapshot, &self.staying, &mut self.holders);
         self.after = beta * network.excess() as f64 / MICRO as f64;
     }
 }
@@ -144,8 +150,8 @@ struct Problem<'a> {
     items: &'a [(u32, u32)],
 }
 
-/// Servers and their wanted holders, and RRU above the rack limits.
-type Chosen = (Vec<(u32, u32)>, f64);
+/// Servers, their wanted holders and whether they stay unless needed, and RRU above the rack limits.
+type Chosen = (Vec<(u32, u32, bool)>, f64);
 
 impl Problem<'_> {
     /// Whether a reservation keeps a server worth zero to it: one where it is not allowed any
@@ -171,7 +177,8 @@ impl Problem<'_> {
         state.collect_free(groups);
         state.assign_free();
         let excess = state.excess() as f64 / MICRO as f64;
-        (self.servers.iter().copied().zip(state.holder).collect(), excess)
+        let chosen = self.servers.iter().zip(state.holder).zip(state.staying);
+        (chosen.map(|((&server, holder), stays)| (server, holder, stays)).collect(), excess)
     }
 }
 
@@ -198,6 +205,8 @@ struct RackState<'a> {
     available: BTreeMap<u32, Vec<u32>>,
     /// Servers worth zero to their holder, by pool: they leave only where no free one is left.
     ineligible: BTreeMap<u32, Vec<u32>>,
+    /// Whether each server was one of these.
+    staying: Vec<bool>,
 }
 
 impl<'a> RackState<'a> {
@@ -215,6 +224,7 @@ impl<'a> RackState<'a> {
             wanted: Vec::new(),
             available: BTreeMap::new(),
             ineligible: BTreeMap::new(),
+            staying: vec![false; problem.servers.len()],
         }
     }
 
@@ -305,6 +315,7 @@ impl<'a> RackState<'a> {
             let term = &model.terms[held as usize];
             let kind = snapshot.reservations[term.reservation.ix()].kind;
             if kind == ReservationKind::Elastic || !releases {
+                group.iter().for_each(|&at| self.staying[at as usize] = true);
                 self.ineligible.entry(pool).or_default().extend(group);
             } else {
                 for &at in &group {

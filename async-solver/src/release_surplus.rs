@@ -86,7 +86,7 @@ fn buffer_slack(
     let own = term.slices[slice].datacenter as usize;
     let others = (term.affinity.iter().zip(datacenters).enumerate())
         .filter(|&(at, (range, _))| range.with_buffer && at != own);
-    let room = others.map(|(_, (range, z))| range.high + range.above_max + top - z).min();
+    let room = others.map(|(_, (range, z))| range.high + top - z).min();
     match room {
         // Below the second largest share the buffer does not follow.
         Some(room) if z == top && room < top - second => room.max(0),

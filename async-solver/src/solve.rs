@@ -6,7 +6,7 @@ use crate::env::{Progress, SolveEnv};
 use crate::model::{Model, Term, rru};
 use crate::params::PARAMS;
 use crate::phase1;
-use crate::rack_placement::{self, RackPhase};
+use crate::rack_placement::{self, RackPhase, Refined, Refinement};
 use crate::release_surplus::release_surplus;
 use crate::report::{
     HeldBack, MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination, Whole,
@@ -14,6 +14,7 @@ use crate::report::{
 use crate::state::State;
 use crate::unguaranteed::assign_unguaranteed;
 use crate::warm::Warm;
+use crate::whole::kept_instead;
 use fleet::{RegionSnapshot, ReservationIx, ReservationKind, Targets};
 use std::time::Duration;
 
@@ -52,9 +53,38 @@ pub(crate) fn assign(
     let outcome = phase1::run(&model, config, env, warm, reserve, &keep);
     let mut state = choose(&model, config, &outcome);
     let kept_today = state.counts == model.today();
-    let primal = if kept_today { outcome.initial_primal } else { outcome.primal };
+    let mut primal = if kept_today { outcome.initial_primal } else { outcome.primal };
+    let mut refined = None;
+    if config.rack_phase {
+        let gap = primal - outcome.dual_bound;
+        let reserve = reserve.mul_f64(0.75);
+        let refinement = Refinement { model: &model, snapshot, config, env, reserve, gap };
+        if let Some(Refined { state: other, placed }) = refinement.run(&state) {
+            primal = outcome.cost_of(&model, &other);
+            (state, refined) = (other, placed);
+        }
+    }
+    let kept_today = state.counts == model.today();
+    let gap = (primal - outcome.dual_bound).max(0.0);
+    let termination = match outcome.termination {
+        // Racks took it away from the optimum of phase 1.
+        Termination::Optimal
+            if gap > config.gap_limit * (primal - outcome.shortfall_cost).max(0.0) + 1e-6 =>
+        {
+            Termination::Stalled
+        }
+        termination => termination,
+    };
     let before = leaving(&model, &state);
-    settle(&model, snapshot, config, &mut state);
+    // Where racks changed the counts, MSBs are levelled as far as racks allow.
+    let level = config.level && refined.is_none();
+    settle(&model, snapshot, &SolverConfig { level, ..*config }, &mut state);
+    if let Some((_, network)) = &mut refined {
+        network.release(&state);
+        let mut level = state.clone();
+        settle(&model, snapshot, config, &mut level);
+        network.follow_at_no_cost(&level, &mut state);
+    }
     let after = leaving(&model, &state);
     let phase2_begin = clock();
     (env.progress)(&Progress {
@@ -64,11 +94,17 @@ pub(crate) fn assign(
         primal: Some(primal),
         dual_bound: Some(outcome.dual_bound),
     });
-    let mut placed =
-        rack_placement::place(&model, snapshot, &state, config.rack_phase, config.threads);
+    let (mut placed, network) = match refined {
+        Some((placed, network)) => (placed, Some(network)),
+        None => {
+            let (improve, threads) = (config.rack_phase, config.threads);
+            let placed = rack_placement::place(&model, snapshot, &state, improve, threads);
+            let network = improve.then(|| placed.network(&model, snapshot, &state));
+            (placed, network)
+        }
+    };
     let mut handed_back = more(before, after);
-    if config.rack_phase {
-        let mut network = placed.network(&model, snapshot, &state);
+    if let Some(mut network) = network {
         network.exchange(&|| env.must_stop(reserve / 2));
         network.update(&mut state);
         // Where that made a largest MSB share smaller, fewer servers do.
@@ -83,7 +119,9 @@ pub(crate) fn assign(
     }
     let mut targets = targets_of(snapshot, &placed);
     let mut objective_of = objective(&model, snapshot, &state, &targets, placed.after);
-    let reached = objective_of.total;
+    // Servers are handed back for no price that would be weighed against that of moving them.
+    let kept = kept_instead(&model, snapshot, &state, &placed);
+    let whole = objective_of.total - kept + outcome.shortfall_cost;
     // A solve that was cut before it found anything knows nothing of what can be guaranteed.
     let is_cut = match outcome.termination {
         Termination::Interrupted => true,
@@ -103,11 +141,6 @@ pub(crate) fn assign(
     let phase2_end = clock();
     let step =
         |phase: u8, step: &str, seconds: f64| StepTime { phase, step: step.to_owned(), seconds };
-    let gap = (primal - outcome.dual_bound).max(0.0);
-    // Servers are handed back for no price that would be weighed against that of moving them.
-    let handed_back_price = handed_back.in_use as f64 * model.weights.move_in_use
-        + handed_back.idle as f64 * model.weights.move_idle;
-    let whole = reached - handed_back_price + outcome.shortfall_cost;
     let whole_gap = (whole - outcome.dual_bound).max(0.0);
     let share = |gap: f64, of: f64| if gap == 0.0 { 0.0 } else { gap / of.abs() };
     let in_moves = |gap: f64| gap / model.weights.move_in_use.max(f64::MIN_POSITIVE);
@@ -123,7 +156,7 @@ pub(crate) fn assign(
             dual_bound: outcome.dual_bound,
             gap: share(gap, primal),
             gap_in_use_moves: in_moves(gap),
-            termination: outcome.termination,
+            termination,
             proof: outcome.proof.as_str().to_owned(),
             lp_value: outcome.lp.map(|lp| lp.0),
             lp_seconds: outcome.lp.map(|lp| lp.1),

@@ -34,7 +34,7 @@ impl<'a> SubMip<'a> {
         let is_kept = kept(model, lp, free);
         let kept: Vec<usize> = (0..columns.len()).filter(|&column| is_kept[column]).collect();
         let terms = (0..model.terms.len()).filter(|&t| free[t].contains(&true)).collect();
-        let (problem, fixed_cost) = part_of(lp, &columns, &is_kept);
+        let PartProblem { problem, fixed_cost, .. } = part_of(lp, &columns, &is_kept, &[]);
         SubMip { model, lp, terms, columns, kept, problem, constant: lp.constant + fixed_cost }
     }
 
@@ -156,12 +156,23 @@ fn kept(model: &Model, lp: &Lp, free: &FreeItems) -> Vec<bool> {
     kept
 }
 
-/// The problem in whole servers with the other columns fixed, and what those cost.
-fn part_of(lp: &Lp, columns: &[f64], is_kept: &[bool]) -> (LpProblem, f64) {
+/// The problem in whole servers with the other columns fixed.
+pub struct PartProblem {
+    /// Columns that are kept, and rows in which any of them is.
+    pub problem: LpProblem,
+    /// What the fixed columns cost.
+    pub fixed_cost: f64,
+    /// The number of each row of the whole problem, if it is kept.
+    pub rows: Vec<Option<u32>>,
+}
+
+/// Fixes columns. `rows_kept`: rows that stay in any case.
+pub fn part_of(lp: &Lp, columns: &[f64], is_kept: &[bool], rows_kept: &[u32]) -> PartProblem {
     let full = &lp.problem;
     let mut fixed = vec![0.0; full.row_lower.len()];
     let mut fixed_cost = 0.0;
     let mut rows = vec![None; full.row_lower.len()];
+    rows_kept.iter().for_each(|&row| rows[row as usize] = Some(0));
     let entries = |column: usize| {
         let entries = full.starts[column] as usize..full.starts[column + 1] as usize;
         entries.map(|entry| (full.indices[entry] as usize, full.values[entry]))
@@ -199,5 +210,5 @@ fn part_of(lp: &Lp, columns: &[f64], is_kept: &[bool]) -> (LpProblem, f64) {
         }
         part.starts.push(u32::try_from(part.indices.len()).expect("fewer than 2^32 entries"));
     }
-    (part, fixed_cost)
+    PartProblem { problem: part, fixed_cost, rows }
 }

@@ -6,13 +6,17 @@
 //! another with a free server, or a cycle, keeps the RRU of everyone; prices are convex, so where no path or cycle is
 //! below zero, none of them lowers the price of the whole.
 
+mod follow;
 mod paths;
+mod program;
+mod windows;
+
+pub use windows::Windows;
 
 use super::FREE;
 use crate::model::{Item, Keeper, Model};
 use crate::state::State;
-use fleet::{RegionSnapshot, ReservationKind};
-use std::cmp::Reverse;
+use fleet::{MsbIx, RegionSnapshot, ReservationKind};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -82,10 +86,19 @@ struct Holder {
     rack_limit: i64,
     /// Limit of an MSB above which spread has a price.
     spread_limit: i64,
-    /// The most in an MSB: the largest share does not grow.
+    /// Whether the largest share of an MSB must not grow on paths.
+    keeps_largest: bool,
+    /// The most in an MSB.
     most: i64,
     /// Micro-RRU by slice.
     amounts: Vec<i64>,
+}
+
+impl Holder {
+    fn limit_msbs(&mut self) {
+        let largest = self.amounts.iter().copied().max().unwrap_or(0);
+        self.most = if self.keeps_largest { largest } else { i64::MAX };
+    }
 }
 
 /// The network.
@@ -100,6 +113,8 @@ pub struct Network<'a> {
     holders: Vec<Holder>,
     /// Micro-RRU of each reservation on each rack, by rack; in order of reservation.
     loads: Vec<Vec<(u32, i64)>>,
+    /// The MSB of each rack.
+    msb_of: Vec<MsbIx>,
     /// Seats that take no part any more: a path through them did not gain what its parts gain alone.
     closed: Vec<bool>,
 }
@@ -135,6 +150,7 @@ impl<'a> Network<'a> {
             hubs: Vec::new(),
             holders: Vec::new(),
             loads: vec![Vec::new(); snapshot.racks.len()],
+            msb_of: snapshot.racks.iter().map(|rack| rack.msb).collect(),
             closed: Vec::new(),
         };
         let seats_of = network.add_seats(snapshot, state, limits);
@@ -153,11 +169,7 @@ impl<'a> Network<'a> {
             let crosses = kind == ReservationKind::Guaranteed;
             let amounts: Vec<i64> =
                 term.slices.iter().map(|slice| term.slice_value(slice, counts)).collect();
-            let most = if term.buffered || term.tau > 0.0 {
-                amounts.iter().copied().max().unwrap_or(0)
-            } else {
-                i64::MAX
-            };
+            let keeps_largest = term.buffered || term.tau > 0.0;
             let spread_limit = if term.beta > 0.0 { term.spread_limit } else { i64::MAX };
             // Hubs by value, and by datacenter where shares of datacenters matter.
             let mut hub_of: BTreeMap<(i64, u32), u32> = BTreeMap::new();
@@ -191,7 +203,10 @@ impl<'a> Network<'a> {
                     seats_of[item.pool as usize].push((number, seat));
                 }
             }
-            self.holders.push(Holder { rack_limit, spread_limit, most, amounts });
+            let mut holder =
+                Holder { rack_limit, spread_limit, keeps_largest, most: i64::MAX, amounts };
+            holder.limit_msbs();
+            self.holders.push(holder);
         }
         SeatsOf(seats_of)
     }
@@ -334,38 +349,14 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// Frees what reservations have beyond the counts of a state: servers that they do not hold today first, then those
-    /// that are cheaper to move; of those the ones in the fullest racks.
-    pub fn release(&mut self, state: &State) {
-        for seat_at in 0..index(self.seats.len()) {
-            let Seat { term, value, ref items, .. } = self.seats[seat_at as usize];
-            for item in items.clone() {
-                let pool = self.model.terms[term as usize].items[item as usize].pool;
-                let cells = self.cells_of[pool as usize].clone();
-                let count = |cell: u32| self.entry(&self.cells[cell as usize], seat_at).count;
-                let has: u32 = cells.clone().map(count).sum();
-                let surplus = has.saturating_sub(state.counts[term as usize][item as usize]);
-                for _ in 0..surplus {
-                    let fullest = cells.clone().filter_map(|cell_at| {
-                        let cell = &self.cells[cell_at as usize];
-                        let entry = self.entry(cell, seat_at);
-                        let (expensive, cheap) = entry.held;
-                        let held = (entry.count <= expensive, entry.count <= expensive + cheap);
-                        let load = self.load_of(cell.rack, term);
-                        (entry.count > 0).then_some((held.1, held.0, Reverse(load), cell_at))
-                    });
-                    let Some((.., cell_at)) = fullest.min() else { break };
-                    let rack = self.cells[cell_at as usize].rack;
-                    self.cells[cell_at as usize].entry(seat_at).count -= 1;
-                    self.cells[cell_at as usize].free += 1;
-                    *self.load(rack, term) -= value;
-                }
-            }
-        }
-    }
-
-    /// Chooses the servers: those of each cell go to the reservations that have it, held ones first.
-    pub fn choose_servers(&self, snapshot: &RegionSnapshot, holders: &mut [Option<u32>]) {
+    /// Chooses the servers: those of each cell go to the reservations that have it, held ones first. `staying`: which
+    /// stay with a holder to whom they are worth zero unless they are needed.
+    pub fn choose_servers(
+        &self,
+        snapshot: &RegionSnapshot,
+        staying: &[bool],
+        holders: &mut [Option<u32>],
+    ) {
         let mut left: Vec<BTreeMap<u32, u32>> = (self.cells.iter())
             .map(|cell| {
                 let entries = cell.of.iter();
@@ -397,16 +388,22 @@ impl<'a> Network<'a> {
                     *count -= 1;
                     holders[at as usize] = Some(today);
                 }
-                _ => others.push((at, cell)),
+                _ => {
+                    let stays = staying[at as usize];
+                    let in_use = stays && snapshot.servers[at as usize].in_use;
+                    others.push((stays, in_use, at, cell));
+                }
             }
         }
         others.sort_unstable();
-        for (at, cell) in others {
+        for (stays, _, at, cell) in others {
             let next = left[cell].iter_mut().find(|(_, count)| **count > 0);
-            holders[at as usize] = next.map(|(&term, count)| {
+            let taker = next.map(|(&term, count)| {
                 *count -= 1;
                 term
             });
+            let today = snapshot.servers[at as usize].holder().filter(|_| stays);
+            holders[at as usize] = taker.or(today.map(|holder| holder.0));
         }
     }
 

@@ -1,0 +1,93 @@
+//! Changes the counts of phase 1 where racks cost much: phase 1 counts for each reservation what racks cost it
+//! if it has them to itself.
+
+use super::network::Windows;
+use super::{Network, RackPhase, place};
+use crate::config::SolverConfig;
+use crate::env::SolveEnv;
+use crate::formulation::Lp;
+use crate::means::Means;
+use crate::model::Model;
+use crate::order::in_order;
+use crate::state::{IneligibleHeld, State};
+use fleet::RegionSnapshot;
+use std::time::Duration;
+
+/// What it takes.
+pub struct Refinement<'a> {
+    /// The problem.
+    pub model: &'a Model,
+    /// The region.
+    pub snapshot: &'a RegionSnapshot,
+    /// Settings of the solve.
+    pub config: &'a SolverConfig,
+    /// Clock and HiGHS.
+    pub env: &'a SolveEnv<'a>,
+    /// Time that is needed afterwards.
+    pub reserve: Duration,
+    /// How far phase 1 is above its bound.
+    pub gap: f64,
+}
+
+/// Other counts, and the servers with which they were found.
+pub struct Refined<'a> {
+    /// The counts.
+    pub state: State,
+    /// Who has which servers, unless nothing is to be changed today.
+    pub placed: Option<(RackPhase, Network<'a>)>,
+}
+
+impl<'a> Refinement<'a> {
+    /// Other counts than a state's, with which expressions 1 to 4 cost less and no more is missing; `None` if
+    /// none were found, or it is not worth the time to look. Today's counts where others gain next to nothing.
+    pub fn run(&self, state: &State) -> Option<Refined<'a>> {
+        let Refinement { model, config, env, .. } = *self;
+        // What is missing counts before anything else.
+        let ordered = if state.is_short() { &in_order(model, state) } else { model };
+        let must_stop = || env.must_stop(self.reserve);
+        let ineligible_held = IneligibleHeld::new(model);
+        let mut better = State::new(ordered, state.counts.clone());
+        better.releases_ineligible = config.hand_back;
+        let (placed, mut network) = self.placed(&better);
+        if must_stop() {
+            return None;
+        }
+        let lp = Lp::new(ordered, false);
+        let means = Means {
+            backend: env.backend,
+            elapsed: env.elapsed,
+            deadline: env.deadline.map(|end| end.saturating_sub(self.reserve)),
+            interrupted: env.interrupted,
+        };
+        let cost = better.total(ordered, &ineligible_held) - better.shortfall_cost(ordered);
+        let limits = (cost - self.gap, config.gap_limit);
+        let problem = (ordered, &lp);
+        let mut windows =
+            Windows::new(&network, problem, &ineligible_held, means, config.seed, limits);
+        if !windows.pay(&network, &better) {
+            return None;
+        }
+        network.exchange(&must_stop);
+        network.update(&mut better);
+        windows.run(&mut network, &mut better);
+        let today = State::new(ordered, model.today());
+        if better.levels(ordered) == today.levels(ordered) && state.counts != today.counts {
+            let whole =
+                |network: &Network, state: &State| windows.whole(state, &network.contention(state));
+            let now = whole(&self.placed(&today).1, &today);
+            if now - whole(&network, &better) <= config.stay_gain * now {
+                return Some(Refined { state: State::new(model, today.counts), placed: None });
+            }
+        }
+        (better.counts != state.counts).then(|| {
+            let state = State::new(model, better.counts);
+            Refined { state, placed: Some((placed, network)) }
+        })
+    }
+
+    fn placed(&self, state: &State) -> (RackPhase, Network<'a>) {
+        let placed = place(self.model, self.snapshot, state, true, self.config.threads);
+        let network = placed.network(self.model, self.snapshot, state);
+        (placed, network)
+    }
+}
