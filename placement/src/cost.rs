@@ -148,6 +148,40 @@ impl<'a> Costs<'a> {
         }
     }
 
+    /// Takes a replica off its node.
+    pub(crate) fn take(&mut self, state: &mut State, replica: usize) -> Option<NodeIx> {
+        let from = state.node_of(replica)?;
+        let mut change = -self.placed(state, replica, from);
+        let of = &state.cluster.replicas[replica];
+        let moved = state.origin(replica).is_some_and(|origin| origin != from);
+        state.take(replica);
+        self.weight[from.ix()] -= of.move_cost;
+        if moved {
+            let before = self.most_moved;
+            self.count_moved(of.service.ix(), -1);
+            if let Objective::Reassignment(costs) = self.objective {
+                change += costs.service_moves * (self.most_moved as f64 - before as f64);
+            }
+        }
+        let node = self.node(state, from.ix(), |_| 0);
+        change += node - self.of_node[from.ix()];
+        self.of_node[from.ix()] = node;
+        self.total += change;
+        Some(from)
+    }
+
+    /// Counts a moved replica of a service, or one less.
+    fn count_moved(&mut self, service: usize, by: i64) {
+        let of_service = &mut self.moved[service];
+        self.services_with[*of_service as usize] -= 1;
+        *of_service = u32::try_from(i64::from(*of_service) + by).expect("not negative");
+        self.services_with[*of_service as usize] += 1;
+        self.most_moved = self.most_moved.max(*of_service as usize);
+        while self.most_moved > 0 && self.services_with[self.most_moved] == 0 {
+            self.most_moved -= 1;
+        }
+    }
+
     /// What swapping two replicas of different nodes would change.
     pub(crate) fn swap(&self, state: &State, one: usize, other: usize) -> f64 {
         let (Some(here), Some(there)) = (state.node_of(one), state.node_of(other)) else {
@@ -283,14 +317,7 @@ impl<'a> Costs<'a> {
                 self.of_node[node.ix()] = self.node(state, node.ix(), |_| 0);
             }
             let replica = &state.cluster.replicas[shift.replica];
-            let of_service = &mut self.moved[replica.service.ix()];
-            self.services_with[*of_service as usize] -= 1;
-            *of_service = u32::try_from(i64::from(*of_service) + moved).expect("not negative");
-            self.services_with[*of_service as usize] += 1;
-            self.most_moved = self.most_moved.max(*of_service as usize);
-            while self.most_moved > 0 && self.services_with[self.most_moved] == 0 {
-                self.most_moved -= 1;
-            }
+            self.count_moved(replica.service.ix(), *moved);
             self.weight[shift.to.ix()] += replica.move_cost;
             if let Some(from) = shift.from {
                 self.weight[from.ix()] -= replica.move_cost;

@@ -201,6 +201,59 @@ impl Tallies {
         })
     }
 
+    /// The replicas that must move too, now that one has moved, and where to: those that it needs or
+    /// that need it come along, and one that it may not be with takes its place. `None`: other rules
+    /// are broken.
+    pub(crate) fn companions(
+        &self,
+        cluster: &Cluster,
+        replica: usize,
+        from: NodeIx,
+        to: NodeIx,
+        node_of: impl Fn(usize) -> Option<NodeIx>,
+    ) -> Option<Vec<(usize, NodeIx)>> {
+        let mut found = Vec::new();
+        for at in self.of(replica) {
+            let tally = &self.tallies[self.of[at] as usize];
+            let old = cluster.domain(tally.level, from);
+            let new = cluster.domain(tally.level, to);
+            if old == new {
+                continue;
+            }
+            let there = |of: &Tally, domain: DomainIx| {
+                let members = cluster.groups[of.group.ix()].members.iter().map(|of| of.ix());
+                let is_there = |of: &usize| {
+                    *of != replica
+                        && node_of(*of)
+                            .is_some_and(|node| cluster.domain(tally.level, node) == domain)
+                };
+                members.filter(is_there).collect::<Vec<usize>>()
+            };
+            if tally.counts.of(new) > tally.per_domain {
+                found.extend(there(tally, new).first().map(|other| (*other, from)));
+            }
+            for needed in tally.needs.iter().map(|of| &self.tallies[*of]) {
+                if needed.counts.of(new) == 0 {
+                    found.push((*there(needed, old).first()?, to));
+                }
+            }
+            if tally.counts.of(old) == 0 {
+                for dependent in tally.needed_by.iter().map(|of| &self.tallies[*of]) {
+                    if dependent.counts.of(old) > 0 {
+                        found.extend(there(dependent, old).into_iter().map(|of| (of, to)));
+                    }
+                }
+            }
+            if tally.used < tally.at_least
+                || tally.used > tally.at_most
+                || tally.apart.iter().any(|of| self.tallies[*of].counts.of(new) > 0)
+            {
+                return None;
+            }
+        }
+        Some(found)
+    }
+
     /// Whether no rule is about a replica.
     pub(crate) fn is_free(&self, replica: usize) -> bool {
         self.of(replica).is_empty()
