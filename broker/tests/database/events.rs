@@ -4,7 +4,7 @@ use crate::harness::Database;
 use crate::regions::{at, small};
 use broker::{Broker, ImportOptions, Seq};
 use fleet::{Scope, UnavailabilityKind};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use testkit::health::{Health, Occurrence};
 
 fn occurrence(event: String) -> Occurrence {
@@ -127,19 +127,18 @@ async fn subscriber_survives_a_lost_connection() {
         )
         .await;
     // Connections of the pool that were cut are noticed when they are used, one after the other.
-    let until = Instant::now() + Duration::from_secs(30);
-    for n in 2.. {
+    let mut recorded = None;
+    for n in 2..600 {
         let made =
             database.broker.record_unavailability("test", &occurrence(format!("e{n}0"))).await;
-        match made {
-            Ok(seq) => {
-                assert!(seq >= Some(Seq(3)), "{seq:?}");
-                break;
-            }
-            Err(error) if Instant::now() > until => panic!("the pool is dead: {error:?}"),
-            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+        if let Ok(seq) = made {
+            recorded = seq;
+            break;
         }
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
+    // An attempt whose answer was lost may have been recorded before.
+    assert!(recorded >= Some(Seq(3)), "{recorded:?}");
     let entry = loop {
         match tokio::time::timeout(Duration::from_secs(20), subscription.next()).await {
             Ok(Ok(entry)) => break entry,
