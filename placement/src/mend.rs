@@ -3,7 +3,9 @@
 
 use crate::cluster::{NodeIx, NodeState, ReplicaIx};
 use crate::state::{State, sizes};
+use crate::tally::Obstacle;
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 /// A depth-first search for a valid assignment whose moves weigh at most `budget`.
 struct Repair<'s, 'c> {
@@ -95,12 +97,13 @@ impl Repair<'_, '_> {
             size(one).total_cmp(&size(other))
         });
         let replica = self.open.swap_remove(largest.expect("a replica is open"));
+        self.fixed[replica] = true;
         let mut options: Vec<(f64, f64, usize)> = Vec::new();
+        let mut ways: BTreeMap<Obstacle, f64> = BTreeMap::new();
         for node in 0..self.state.cluster.nodes.len() {
             let to = NodeIx::new(node);
             if self.state.origin(replica) == Some(to)
                 || !self.state.cluster.may_run(ReplicaIx::new(replica), to)
-                || !self.state.tallies.allow(self.state.cluster, replica, None, to)
             {
                 continue;
             }
@@ -109,6 +112,11 @@ impl Repair<'_, '_> {
             } else {
                 self.cheapest_room(replica, node)
             };
+            let way = match self.state.tallies.obstacle(self.state.cluster, replica, to) {
+                Some(of) => *ways.entry(of).or_insert_with(|| self.cheapest_way(of)),
+                None => 0.0,
+            };
+            let room = room.max(way);
             if !self.exceeds(spent + room) {
                 options.push((room, self.state.free(node), node));
             }
@@ -117,7 +125,6 @@ impl Repair<'_, '_> {
         options.sort_by(|one, other| {
             one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)).then(one.2.cmp(&other.2))
         });
-        self.fixed[replica] = true;
         let mut last: Option<usize> = None;
         for (_, _, node) in options {
             // Empty nodes of one capacity are equal where rules do not tell them apart.
@@ -170,6 +177,16 @@ impl Repair<'_, '_> {
         movable.map(|replica| self.leaving(replica)).fold(f64::INFINITY, f64::min)
     }
 
+    /// The least weight that must move before an obstacle is gone.
+    fn cheapest_way(&self, obstacle: Obstacle) -> f64 {
+        let state = &self.state;
+        let in_the_way = state.tallies.in_the_way(state.cluster, obstacle, |of| state.node_of(of));
+        let movable = in_the_way.into_iter().filter(|of| !self.fixed[*of]);
+        // What is open will be placed, and its leaving has been counted.
+        let weight = |of: usize| if state.node_of(of).is_none() { 0.0 } else { self.leaving(of) };
+        movable.map(weight).fold(f64::INFINITY, f64::min)
+    }
+
     /// The first thing that is wrong.
     fn wrong(&self) -> Wrong {
         let cluster = self.state.cluster;
@@ -179,25 +196,26 @@ impl Repair<'_, '_> {
             if is_up && !over && !self.may_break(node) {
                 continue;
             }
-            let movable = |replica: &u32| !self.fixed[*replica as usize];
-            let on = self.state.replicas_on(node).iter().copied().filter(movable);
-            let on: Vec<usize> = on.map(|replica| replica as usize).collect();
-            if let (false, Some(replica)) = (is_up, on.first()) {
+            let on = self.state.replicas_on(node).iter().map(|replica| *replica as usize);
+            let movable = on.clone().filter(|replica| !self.fixed[*replica]);
+            let mut movable: Vec<usize> = movable.collect();
+            if let (false, Some(replica)) = (is_up, movable.first()) {
                 return Wrong::OneOf(vec![*replica]);
             }
             if over {
-                let mut on = on;
-                on.sort_by(|one, other| self.lighter(*one, *other));
-                return Wrong::OneOf(on);
+                movable.sort_by(|one, other| self.lighter(*one, *other));
+                return Wrong::OneOf(movable);
             }
+            let at = NodeIx::new(node);
+            if let Some(replica) =
+                (movable.iter()).find(|replica| !cluster.may_run(ReplicaIx::new(**replica), at))
+            {
+                return Wrong::OneOf(vec![*replica]);
+            }
+            // What has been placed stays, but a later move may have broken a rule about it.
             for replica in on {
-                let node = NodeIx::new(node);
-                if !cluster.may_run(ReplicaIx::new(replica), node) {
-                    return Wrong::OneOf(vec![replica]);
-                }
                 let state = &self.state;
-                let mut found =
-                    state.tallies.to_move(cluster, replica, node, |of| state.node_of(of));
+                let mut found = state.tallies.to_move(cluster, replica, at, |of| state.node_of(of));
                 if !found.is_empty() {
                     found.retain(|replica| !self.fixed[*replica]);
                     return Wrong::OneOf(found);
