@@ -30,7 +30,17 @@ pub(crate) fn mend(state: &mut State, steps: u64, must_end: &dyn Fn() -> bool) -
     let open = state.unplaced.iter().map(|replica| *replica as usize).collect();
     let fixed = vec![false; state.assignment().len()];
     let sizes = sizes(state);
-    let (budget, beyond) = (0.0, f64::INFINITY);
+    // What may not stay moves in every answer: with less there is nothing to search for.
+    let excluded = |replica: &usize| {
+        let node = state.node_of(*replica);
+        node.is_some_and(|node| !state.cluster.may_run(ReplicaIx::new(*replica), node))
+    };
+    let excluded = (0..state.assignment().len()).filter(excluded);
+    let budget = excluded
+        .filter(|replica| state.origin(*replica) == state.node_of(*replica))
+        .map(|replica| state.cluster.replicas[replica].move_cost)
+        .sum();
+    let beyond = f64::INFINITY;
     let mut repair = Repair { state, open, fixed, sizes, budget, beyond, steps, must_end };
     loop {
         repair.beyond = f64::INFINITY;
