@@ -1,6 +1,6 @@
 //! The objective as sums that a move changes in a few places.
 
-use crate::cluster::{Amount, Failovers, NodeIx, Objective, Reassignment};
+use crate::cluster::{Amount, Failovers, NodeIx, NodeState, Objective, Reassignment};
 use crate::state::State;
 use crate::value::evaluate;
 
@@ -50,7 +50,9 @@ impl<'a> Costs<'a> {
                 let level = &cluster.levels[level.ix()];
                 let mut members = vec![Vec::new(); level.domains.len()];
                 for (node, domain) in (0..).zip(&level.domain_of) {
-                    members[domain.ix()].push(node);
+                    if cluster.nodes[node as usize].state == NodeState::Up {
+                        members[domain.ix()].push(node);
+                    }
                 }
                 members.retain(|members: &Vec<u32>| !members.is_empty());
                 costs.members.push(members);

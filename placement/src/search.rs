@@ -71,7 +71,8 @@ fn make_valid(state: &mut State, limits: &Limits) {
     let mut count = 2;
     while !must_end() {
         let some = &nodes[..count.min(nodes.len())];
-        if repack(state, some, REPACK_STEPS, &must_end) {
+        // Nodes beside these may still be broken.
+        if repack(state, some, REPACK_STEPS, &must_end) && mend(state, MEND_STEPS, &must_end) {
             return;
         }
         if count >= nodes.len() {

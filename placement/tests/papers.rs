@@ -1,6 +1,6 @@
 //! The examples of *Solver-In-The-Loop Cluster Resource Management*, section 2.2.
 
-use placement::{Builder, Cluster, Limits, NodeIx, Violation, search};
+use placement::{Builder, Cluster, LevelIx, Limits, NodeIx, NodeState, Rule, Violation, search};
 use std::time::Duration;
 
 /// Nodes n1, n2, ... of 100.
@@ -125,4 +125,27 @@ fn what_fits_is_placed_beside_what_does_not() {
         .build();
     let found = search(&cluster, &Limits::rounds(1));
     assert_eq!(found.violations, [Violation::Unplaced { replica: "giant".to_owned() }]);
+}
+
+/// All replicas of a drained node move, one by one within the rules, and nothing else does.
+#[test]
+fn drained_node_among_many_is_left_by_its_replicas_alone() {
+    let mut builder = nodes("drain", 40, false);
+    let domains: Vec<String> = (0..40).map(|node| format!("d{}", node % 10)).collect();
+    builder = builder.level("domain", domains.iter().map(String::as_str));
+    for partition in 0..80 {
+        for replica in 0..4 {
+            let node = format!("n{}", (partition + 11 * replica) % 40 + 1);
+            builder = builder.replica(&format!("{partition}-{replica}"), Some(&node), [9]);
+        }
+        builder = builder.group(&format!("{partition}"), 4 * partition..4 * partition + 4);
+        let group = builder.last_group();
+        for level in [LevelIx::NODE, LevelIx::new(1)] {
+            builder = builder.rule(Rule::PerDomain { group, level, most: 1 });
+        }
+    }
+    let cluster = builder.with(|cluster| cluster.nodes[0].state = NodeState::Draining).build();
+    let found = search(&cluster, &Limits::rounds(1));
+    assert_eq!(found.violations, []);
+    assert_eq!((found.value.total, found.bound), (8.0, 8.0));
 }
