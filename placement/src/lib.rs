@@ -21,6 +21,7 @@
 
 mod anneal;
 mod audit;
+mod audit_schedule;
 mod bound;
 mod builder;
 mod cluster;
@@ -29,12 +30,14 @@ mod limits;
 mod mend;
 mod random;
 mod repack;
+mod schedule;
 mod search;
 mod state;
 mod tally;
 mod value;
 
 pub use audit::{Violation, audit};
+pub use audit_schedule::{ScheduleFlaw, audit_schedule};
 pub use bound::bound;
 pub use builder::Builder;
 pub use cluster::{
@@ -43,5 +46,8 @@ pub use cluster::{
     Rule, Service, ServiceIx,
 };
 pub use limits::{Limits, Progress};
+pub use schedule::{
+    Blocker, MoveKind, Overlap, Schedule, ScheduledMove, Stuck, schedule, schedule_with,
+};
 pub use search::{Found, search};
 pub use value::{Value, evaluate};
