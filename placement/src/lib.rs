@@ -26,6 +26,7 @@ mod bound;
 mod builder;
 mod cluster;
 mod cost;
+mod explain;
 mod limits;
 mod mend;
 mod random;
@@ -44,6 +45,9 @@ pub use cluster::{
     Amount, Assignment, Balance, Cluster, DomainIx, Failovers, Group, GroupIx, Level, LevelIx,
     Metric, MetricIx, Node, NodeIx, NodeState, Objective, Reassignment, Replica, ReplicaIx, Role,
     Rule, Service, ServiceIx,
+};
+pub use explain::{
+    Explanation, InTheWay, MoveReason, NodeClass, NotPlaced, Obstacle, Outcome, Relaxation, explain,
 };
 pub use limits::{Limits, Progress};
 pub use schedule::{

@@ -7,4 +7,6 @@ pub mod roadef;
 
 pub use error::ClusterError;
 pub use file::{CLUSTER_FORMAT, read};
-pub use result::{Move, PLACEMENT_FORMAT, Placed, PlacementFile};
+pub use result::{
+    Move, PLACEMENT_FORMAT, PhaseMove, Placed, PlacementFile, ScheduleFile, read_assignment,
+};
