@@ -29,12 +29,15 @@ mod cost;
 mod explain;
 mod limits;
 mod mend;
+mod order;
 mod random;
 mod repack;
 mod schedule;
 mod search;
 mod state;
 mod tally;
+#[cfg(test)]
+mod undo;
 mod value;
 
 pub use audit::{Violation, audit};

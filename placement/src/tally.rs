@@ -201,6 +201,16 @@ impl Tallies {
         })
     }
 
+    /// Members by domain, of all tallies, in an order that no move changes.
+    #[cfg(test)]
+    pub(crate) fn counts(&self) -> Vec<(u32, BTreeMap<usize, u32>)> {
+        let of = |tally: &Tally| match &tally.counts {
+            Counts::List(list) => list.iter().map(|(at, count)| (at.ix(), *count)).collect(),
+            Counts::Array(array) => array.iter().copied().enumerate().collect(),
+        };
+        self.tallies.iter().map(|tally| (tally.used, of(tally))).collect()
+    }
+
     /// Whether no rule is about a replica.
     pub(crate) fn is_free(&self, replica: usize) -> bool {
         self.of(replica).is_empty()

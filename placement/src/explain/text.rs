@@ -12,6 +12,12 @@ fn listed(of: &[String]) -> String {
     }
 }
 
+/// A value with at most four decimal places.
+fn short(value: f64) -> String {
+    let text = format!("{value:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// "on a node", "in a rack".
 fn within(level: &str) -> String {
     if level == "node" { "on a node".to_owned() } else { format!("in a {level}") }
@@ -175,12 +181,12 @@ impl fmt::Display for MoveReason {
                 let of = terms.iter().map(|(name, saved)| {
                     let name = name.replace('_', " ");
                     if *saved < 0.0 {
-                        format!("{} more for {name}", -saved)
+                        format!("{} more for {name}", short(-saved))
                     } else {
-                        format!("{saved} less for {name}")
+                        format!("{} less for {name}", short(*saved))
                     }
                 });
-                write!(f, "that saves {value}: {}", listed(&of.collect::<Vec<_>>()))
+                write!(f, "that saves {}: {}", short(*value), listed(&of.collect::<Vec<_>>()))
             }
             MoveReason::Nothing => {
                 write!(f, "no reason: it could stay, and the search ended before it returned")
