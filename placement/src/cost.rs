@@ -15,6 +15,11 @@ pub(crate) struct Costs<'a> {
     moved: Vec<u32>,
     services_with: Vec<u32>,
     most_moved: usize,
+    /// Move costs of the replicas, rounded so that their sums are exact in any order: a move and its
+    /// way back restore every sum to the bit.
+    move_cost: Vec<f64>,
+    /// Sum of the move costs of replicas that are not on their node of today.
+    moves: f64,
     /// Move costs of the replicas on a node.
     weight: Vec<f64>,
     /// Least weight of a node in each domain, by level of the objective.
@@ -41,6 +46,8 @@ impl<'a> Costs<'a> {
             moved: vec![0; cluster.services.len()],
             services_with: vec![0; cluster.replicas.len() + 2],
             most_moved: 0,
+            move_cost: with_exact_sums(cluster.replicas.iter().map(|replica| replica.move_cost)),
+            moves: 0.0,
             weight: vec![0.0; cluster.nodes.len()],
             least: Vec::new(),
             members: Vec::new(),
@@ -71,9 +78,13 @@ impl<'a> Costs<'a> {
         self.services_with.fill(0);
         self.moved.fill(0);
         self.weight.fill(0.0);
+        self.moves = 0.0;
         for (replica, of) in state.cluster.replicas.iter().enumerate() {
+            if of.node.is_some() && state.node_of(replica) != of.node {
+                self.moves += self.move_cost[replica];
+            }
             let Some(node) = state.node_of(replica) else { continue };
-            self.weight[node.ix()] += of.move_cost;
+            self.weight[node.ix()] += self.move_cost[replica];
             if of.node.is_some_and(|origin| origin != node) {
                 self.moved[of.service.ix()] += 1;
             }
@@ -88,6 +99,16 @@ impl<'a> Costs<'a> {
         };
         let of_level = |members: &Vec<Vec<u32>>| members.iter().map(least).collect();
         self.least = self.members.iter().map(of_level).collect();
+        self.sum_failovers();
+    }
+
+    /// The total of failovers, from sums that no order of moves changes.
+    fn sum_failovers(&mut self) {
+        let Objective::Failovers(of) = self.objective else { return };
+        let of_level = |least: &Vec<f64>| {
+            of.fragmentation / least.len().max(1) as f64 * least.iter().sum::<f64>()
+        };
+        self.total = self.least.iter().map(of_level).fold(self.moves, |sum, level| sum + level);
     }
 
     /// Cost of a node's load and balance if its usage were changed.
@@ -116,11 +137,10 @@ impl<'a> Costs<'a> {
         let Some(origin) = state.origin(replica).filter(|origin| *origin != node) else {
             return 0.0;
         };
-        let of_replica = state.cluster.replicas[replica].move_cost;
         match self.objective {
-            Objective::Failovers(_) => of_replica,
+            Objective::Failovers(_) => self.move_cost[replica],
             Objective::Reassignment(of) => {
-                of.replica_moves * of_replica
+                of.replica_moves * state.cluster.replicas[replica].move_cost
                     + of.node_moves * f64::from(of.between[origin.ix()][node.ix()])
             }
         }
@@ -142,10 +162,13 @@ impl<'a> Costs<'a> {
                 change + self.most_moved_change(of, state, &[Shift { replica, from, to }])
             }
             Objective::Failovers(of) => {
-                if let Some(from) = from {
-                    change -= self.placed(state, replica, from);
+                match (from, state.origin(replica)) {
+                    (Some(from), _) => change -= self.placed(state, replica, from),
+                    // What is lost and not placed counts as moved.
+                    (None, Some(_)) => change -= self.move_cost[replica],
+                    (None, None) => {}
                 }
-                change + self.fragmentation(of, state, &[Shift { replica, from, to }])
+                change + self.fragmentation(of, &[Shift { replica, from, to }])
             }
         }
     }
@@ -157,7 +180,10 @@ impl<'a> Costs<'a> {
         let of = &state.cluster.replicas[replica];
         let moved = state.origin(replica).is_some_and(|origin| origin != from);
         state.take(replica);
-        self.weight[from.ix()] -= of.move_cost;
+        self.weight[from.ix()] -= self.move_cost[replica];
+        if !moved && state.origin(replica).is_some() {
+            self.moves += self.move_cost[replica];
+        }
         if moved {
             let before = self.most_moved;
             self.count_moved(of.service.ix(), -1);
@@ -205,7 +231,7 @@ impl<'a> Costs<'a> {
                     - self.of_node[there.ix()]
                     + self.most_moved_change(of, state, &shifts)
             }
-            Objective::Failovers(of) => change + self.fragmentation(of, state, &shifts),
+            Objective::Failovers(of) => change + self.fragmentation(of, &shifts),
         }
     }
 
@@ -256,12 +282,12 @@ impl<'a> Costs<'a> {
         of.service_moves * (new.max(others) - most as i64) as f64
     }
 
-    fn fragmentation(&self, of: &Failovers, state: &State, shifts: &[Shift]) -> f64 {
+    fn fragmentation(&self, of: &Failovers, shifts: &[Shift]) -> f64 {
         let changed = |node: u32| {
             let node = node as usize;
             let mut weight = self.weight[node];
             for shift in shifts {
-                let of_replica = state.cluster.replicas[shift.replica].move_cost;
+                let of_replica = self.move_cost[shift.replica];
                 if shift.to.ix() == node {
                     weight += of_replica;
                 }
@@ -320,9 +346,16 @@ impl<'a> Costs<'a> {
             }
             let replica = &state.cluster.replicas[shift.replica];
             self.count_moved(replica.service.ix(), *moved);
-            self.weight[shift.to.ix()] += replica.move_cost;
+            let cost = self.move_cost[shift.replica];
+            let away = |node: Option<NodeIx>| replica.node.is_some() && node != replica.node;
+            match (away(shift.from), away(Some(shift.to))) {
+                (false, true) => self.moves += cost,
+                (true, false) => self.moves -= cost,
+                _ => {}
+            }
+            self.weight[shift.to.ix()] += cost;
             if let Some(from) = shift.from {
-                self.weight[from.ix()] -= replica.move_cost;
+                self.weight[from.ix()] -= cost;
             }
         }
         for (members, least) in self.members.iter().zip(&mut self.least) {
@@ -331,7 +364,18 @@ impl<'a> Costs<'a> {
                 *least = weight.fold(f64::INFINITY, f64::min);
             }
         }
+        self.sum_failovers();
     }
+}
+
+/// Numbers rounded to whole multiples of a power of two, the finest of which all sums of them are exact.
+fn with_exact_sums(numbers: impl Iterator<Item = f64>) -> Vec<f64> {
+    let numbers: Vec<f64> = numbers.collect();
+    let sum: f64 = numbers.iter().sum();
+    // A sum below 2^e has multiples of 2^(e - 53) without rounding; one bit is for the rounding here.
+    let exponent = if sum > 0.0 { sum.log2().ceil() as i32 + 1 } else { 0 };
+    let unit = 2_f64.powi((exponent - 52).max(-1_000));
+    numbers.into_iter().map(|number| (number / unit).round() * unit).collect()
 }
 
 #[cfg(test)]

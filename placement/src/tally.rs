@@ -272,6 +272,16 @@ impl Tallies {
         self.of[self.of(replica)].iter().any(|of| *of as usize == tally)
     }
 
+    /// Members by domain, of all tallies, in an order that no move changes.
+    #[cfg(test)]
+    pub(crate) fn all_counts(&self) -> Vec<(u32, BTreeMap<usize, u32>)> {
+        let of = |tally: &Tally| match &tally.counts {
+            Counts::List(list) => list.iter().map(|(at, count)| (at.ix(), *count)).collect(),
+            Counts::Array(array) => array.iter().copied().enumerate().collect(),
+        };
+        self.tallies.iter().map(|tally| (tally.used, of(tally))).collect()
+    }
+
     /// Whether no rule is about a replica.
     pub(crate) fn is_free(&self, replica: usize) -> bool {
         self.of(replica).is_empty()
