@@ -46,6 +46,13 @@ const LARGEST_OF: usize = 3;
 const EJECTED: usize = 8;
 const TARGETS: usize = 8;
 
+/// One step in this many rebuilds nodes.
+const REBUILD: usize = 3;
+/// Nodes that are rebuilt together, and the most replicas that are taken off each.
+const REBUILT_LEAST: usize = 2;
+const REBUILT_MOST: usize = 4;
+const TAKEN: usize = 8;
+
 /// A step of a walk.
 enum Step {
     Shift(usize, NodeIx),
@@ -79,7 +86,9 @@ fn walk(
         }
         let temperature = typical * heat * (COLD / heat).powf(share);
         for _ in 0..ROUND {
-            if random.below(EJECT) == 0 {
+            if random.below(REBUILD) == 0 {
+                rebuild(&mut state, &mut costs, &sizes, &mut random, temperature);
+            } else if random.below(EJECT) == 0 {
                 eject(&mut state, &mut costs, &sizes, &mut random, temperature);
             } else {
                 step(&mut state, &mut costs, &mut random, temperature);
@@ -194,70 +203,211 @@ fn eject(
     temperature: f64,
 ) {
     let before = costs.total;
-    let mut journal = Vec::new();
+    let mut journal = Journal::new();
     let done = make_room(state, costs, sizes, random, &mut journal).is_some();
     if !done || !is_taken(costs.total - before, temperature, random) {
         undo(state, costs, journal);
     }
 }
 
-/// Notes in the journal where each moved replica was before; `None` if there is no room for one.
+/// Moves of a step that a replica ejects or takes along; noted with the node that each one leaves.
+type Journal = Vec<(usize, NodeIx)>;
+
+/// Moves a random large replica to a random node, with the replicas that must come along, and ejects
+/// others until all nodes have room. `None` if that fails; the journal has what was moved.
 fn make_room(
     state: &mut State,
     costs: &mut Costs,
     sizes: &[f64],
     random: &mut Random,
-    journal: &mut Vec<(usize, NodeIx)>,
+    journal: &mut Journal,
 ) -> Option<()> {
     let replica = (0..LARGEST_OF)
         .map(|_| random.below(sizes.len()))
         .max_by(|one, other| sizes[*one].total_cmp(&sizes[*other]))?;
-    let nodes = state.cluster.nodes.len();
     let from = state.node_of(replica)?;
-    let to = NodeIx::new(random.below(nodes));
-    let demand = state.demand(replica).iter().zip(state.capacity(to.ix()));
-    if to == from
-        || demand.into_iter().any(|(demand, capacity)| demand > capacity)
+    let to = NodeIx::new(random.below(state.cluster.nodes.len()));
+    if to == from {
+        return None;
+    }
+    let alone = state.tallies.allow(state.cluster, replica, Some(from), to);
+    go(state, costs, replica, to, journal)?;
+    if !alone {
+        take_along(state, costs, journal)?;
+    }
+    let kept = journal.len();
+    let mut at = 0;
+    while at < kept {
+        let node = state.node_of(journal[at].0)?;
+        eject_from(state, costs, node, from, random, journal, kept)?;
+        at += 1;
+    }
+    Some(())
+}
+
+/// Moves a replica to a node that may run it and could hold it alone.
+fn go(
+    state: &mut State,
+    costs: &mut Costs,
+    replica: usize,
+    to: NodeIx,
+    journal: &mut Journal,
+) -> Option<()> {
+    let from = state.node_of(replica)?;
+    let mut demand = state.demand(replica).iter().zip(state.capacity(to.ix()));
+    if journal.len() >= EJECTED
+        || demand.any(|(demand, capacity)| demand > capacity)
         || !state.cluster.may_run(ReplicaIx::new(replica), to)
-        || !state.tallies.allow(state.cluster, replica, Some(from), to)
     {
         return None;
     }
     journal.push((replica, from));
     let change = costs.shift(state, replica, to);
     costs.apply_shift(state, replica, to, change);
-    while state.is_over(to.ix()) {
+    Some(())
+}
+
+/// Moves the companions of all replicas that have moved, and theirs.
+fn take_along(state: &mut State, costs: &mut Costs, journal: &mut Journal) -> Option<()> {
+    let mut at = 0;
+    while at < journal.len() {
+        let (replica, from) = journal[at];
+        let to = state.node_of(replica)?;
+        let node_of = |of: usize| state.node_of(of);
+        let companions = state.tallies.companions(state.cluster, replica, from, to, node_of)?;
+        for (companion, node) in companions {
+            let has_moved = journal.iter().any(|(of, _)| *of == companion);
+            match state.node_of(companion) == Some(node) {
+                true => {}
+                false if has_moved => return None,
+                false => go(state, costs, companion, node, journal)?,
+            }
+        }
+        at += 1;
+    }
+    Some(())
+}
+
+/// Ejects replicas that did not move in this step from a node, until it has room.
+fn eject_from(
+    state: &mut State,
+    costs: &mut Costs,
+    node: NodeIx,
+    first: NodeIx,
+    random: &mut Random,
+    journal: &mut Journal,
+    kept: usize,
+) -> Option<()> {
+    while state.is_over(node.ix()) {
         if journal.len() > EJECTED {
             return None;
         }
-        let ejected = leaver(state, to, replica, random)?;
+        let ejected = leaver(state, node, &journal[..kept], random)?;
         let targets = (0..TARGETS).map(|at| match at {
-            0 => from,
-            _ => NodeIx::new(random.below(nodes)),
+            0 => first,
+            _ => NodeIx::new(random.below(state.cluster.nodes.len())),
         });
-        let allowed = targets.filter(|at| *at != to && state.allows(ejected, *at));
+        let allowed = targets.filter(|at| *at != node && state.allows(ejected, *at));
         let priced = allowed.map(|at| (costs.shift(state, ejected, at), at));
         let (change, at) = priced.min_by(|one, other| one.0.total_cmp(&other.0))?;
-        journal.push((ejected, to));
+        journal.push((ejected, node));
         costs.apply_shift(state, ejected, at, change);
     }
     Some(())
 }
 
 /// A random replica of a node that needs what the node lacks.
-fn leaver(state: &State, node: NodeIx, but: usize, random: &mut Random) -> Option<usize> {
+fn leaver(
+    state: &State,
+    node: NodeIx,
+    but: &[(usize, NodeIx)],
+    random: &mut Random,
+) -> Option<usize> {
     let mut metrics = 0..state.cluster.metrics.len();
     let metric = metrics.find(|metric| state.lack(node.ix(), *metric) > 0)?;
     let on = state.replicas_on(node.ix());
-    (0..TARGETS)
-        .map(|_| on[random.below(on.len())] as usize)
-        .find(|replica| *replica != but && state.demand(*replica)[metric] > 0)
+    (0..TARGETS).map(|_| on[random.below(on.len())] as usize).find(|replica| {
+        but.iter().all(|(of, _)| of != replica) && state.demand(*replica)[metric] > 0
+    })
 }
 
 /// Takes moves back.
-fn undo(state: &mut State, costs: &mut Costs, journal: Vec<(usize, NodeIx)>) {
+fn undo(state: &mut State, costs: &mut Costs, journal: Journal) {
     for (replica, from) in journal.into_iter().rev() {
         let change = costs.shift(state, replica, from);
         costs.apply_shift(state, replica, from, change);
+    }
+}
+
+/// Takes replicas off a few nodes and places them again, the largest first, each where it costs least,
+/// if all of it can be done and is taken.
+fn rebuild(
+    state: &mut State,
+    costs: &mut Costs,
+    sizes: &[f64],
+    random: &mut Random,
+    temperature: f64,
+) {
+    let before = costs.total;
+    let nodes = state.cluster.nodes.len();
+    let count = REBUILT_LEAST + random.below(REBUILT_MOST - REBUILT_LEAST + 1);
+    let mut some: Vec<usize> = (0..count).map(|_| random.below(nodes)).collect();
+    some.sort_unstable();
+    some.dedup();
+    let mut taken = Journal::new();
+    let most = 1 + random.below(TAKEN);
+    for node in &some {
+        for _ in 0..most {
+            let on = state.replicas_on(*node);
+            if on.is_empty() {
+                break;
+            }
+            let replica = on[random.below(on.len())] as usize;
+            if let Some(from) = costs.take(state, replica) {
+                taken.push((replica, from));
+            }
+        }
+    }
+    let noise: Vec<f64> = taken.iter().map(|(of, _)| sizes[*of] * (0.5 + random.unit())).collect();
+    let mut order: Vec<usize> = (0..taken.len()).collect();
+    order.sort_by(|one, other| noise[*other].total_cmp(&noise[*one]));
+    let mut placed = true;
+    for at in order {
+        let replica = taken[at].0;
+        let others = (0..TARGETS).map(|_| random.below(nodes)).collect::<Vec<_>>();
+        let home = state.origin(replica).map(NodeIx::ix);
+        let best = some
+            .iter()
+            .copied()
+            .chain(home)
+            .chain(others)
+            .map(NodeIx::new)
+            .filter(|node| state.allows(replica, *node))
+            .map(|node| (costs.shift(state, replica, node), node))
+            .min_by(|one, other| one.0.total_cmp(&other.0));
+        let Some((change, node)) = best else {
+            placed = false;
+            break;
+        };
+        costs.apply_shift(state, replica, node, change);
+    }
+    let node_of = |state: &State, of: usize| state.node_of(of);
+    let done = placed
+        && is_taken(costs.total - before, temperature, random)
+        && taken.iter().all(|(replica, from)| {
+            let to = node_of(state, *replica).expect("it was placed");
+            let companions = state
+                .tallies
+                .companions(state.cluster, *replica, *from, to, |of| state.node_of(of));
+            companions.is_some_and(|found| found.is_empty())
+        });
+    if !done {
+        for (replica, _) in &taken {
+            costs.take(state, *replica);
+        }
+        for (replica, from) in taken {
+            let change = costs.shift(state, replica, from);
+            costs.apply_shift(state, replica, from, change);
+        }
     }
 }

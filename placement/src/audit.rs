@@ -163,17 +163,20 @@ fn capacity(cluster: &Cluster, assignment: &Assignment, found: &mut Vec<Violatio
         }
     }
     for (position, node) in cluster.nodes.iter().enumerate() {
+        if node.state == NodeState::Down {
+            // What is on it is excluded anyway, and needs nothing.
+            continue;
+        }
         for (of_metric, metric) in cluster.metrics.iter().enumerate() {
             let Some(capacity) = node.capacity[of_metric] else { continue };
             let sum = |of: &[usize]| -> Amount {
                 of.iter().map(|replica| cluster.replicas[*replica].demand[of_metric]).sum()
             };
             let stays = sum(&residents[position]);
-            let transit = metric.transient && node.state != NodeState::Down;
-            let demand = stays + if transit { sum(&leaving[position]) } else { 0 };
+            let demand = stays + if metric.transient { sum(&leaving[position]) } else { 0 };
             // An overloaded node may keep its demand of today while its replicas leave it.
-            let passes =
-                demand <= capacity || (transit && demand <= sum(&residents_today[position]));
+            let passes = demand <= capacity
+                || (metric.transient && demand <= sum(&residents_today[position]));
             if stays > capacity || !passes {
                 found.push(Violation::Capacity {
                     node: node.name.clone(),

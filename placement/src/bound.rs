@@ -5,7 +5,7 @@ use crate::cluster::{
     ReplicaIx, Rule,
 };
 use crate::value::evaluate;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A value that no valid assignment is below.
 pub fn bound(cluster: &Cluster) -> f64 {
@@ -42,9 +42,12 @@ fn failovers(cluster: &Cluster, of: &Failovers) -> f64 {
         .sum();
     let value = evaluate(cluster, &today);
     let fragmentation = value.terms.get("fragmentation").copied().unwrap_or(0.0);
-    let saved: f64 = (of.levels.iter())
-        .map(|level| of.fragmentation / cluster.levels[level.ix()].domains.len().max(1) as f64)
-        .sum();
+    let domains = |level: &LevelIx| {
+        let up = (0..cluster.nodes.len()).filter(|at| cluster.nodes[*at].state == NodeState::Up);
+        up.map(|at| cluster.domain(*level, NodeIx::new(at))).collect::<BTreeSet<_>>().len()
+    };
+    let share = |level: &LevelIx| of.fragmentation / domains(level).max(1) as f64;
+    let saved: f64 = of.levels.iter().map(share).sum();
     // Moves of lost replicas leave no node that counts.
     lost + (fragmentation + (moves - lost) * (1.0 - saved).max(0.0)).max(moves - lost)
 }

@@ -1,6 +1,6 @@
 //! The objective as sums that a move changes in a few places.
 
-use crate::cluster::{Amount, Failovers, NodeIx, Objective, Reassignment};
+use crate::cluster::{Amount, Failovers, NodeIx, NodeState, Objective, Reassignment};
 use crate::state::State;
 use crate::value::evaluate;
 
@@ -15,6 +15,11 @@ pub(crate) struct Costs<'a> {
     moved: Vec<u32>,
     services_with: Vec<u32>,
     most_moved: usize,
+    /// Move costs of the replicas, rounded so that their sums are exact in any order: a move and its
+    /// way back restore every sum to the bit.
+    move_cost: Vec<f64>,
+    /// Sum of the move costs of replicas that are not on their node of today.
+    moves: f64,
     /// Move costs of the replicas on a node.
     weight: Vec<f64>,
     /// Least weight of a node in each domain, by level of the objective.
@@ -41,6 +46,8 @@ impl<'a> Costs<'a> {
             moved: vec![0; cluster.services.len()],
             services_with: vec![0; cluster.replicas.len() + 2],
             most_moved: 0,
+            move_cost: with_exact_sums(cluster.replicas.iter().map(|replica| replica.move_cost)),
+            moves: 0.0,
             weight: vec![0.0; cluster.nodes.len()],
             least: Vec::new(),
             members: Vec::new(),
@@ -50,7 +57,9 @@ impl<'a> Costs<'a> {
                 let level = &cluster.levels[level.ix()];
                 let mut members = vec![Vec::new(); level.domains.len()];
                 for (node, domain) in (0..).zip(&level.domain_of) {
-                    members[domain.ix()].push(node);
+                    if cluster.nodes[node as usize].state == NodeState::Up {
+                        members[domain.ix()].push(node);
+                    }
                 }
                 members.retain(|members: &Vec<u32>| !members.is_empty());
                 costs.members.push(members);
@@ -69,9 +78,13 @@ impl<'a> Costs<'a> {
         self.services_with.fill(0);
         self.moved.fill(0);
         self.weight.fill(0.0);
+        self.moves = 0.0;
         for (replica, of) in state.cluster.replicas.iter().enumerate() {
+            if of.node.is_some() && state.node_of(replica) != of.node {
+                self.moves += self.move_cost[replica];
+            }
             let Some(node) = state.node_of(replica) else { continue };
-            self.weight[node.ix()] += of.move_cost;
+            self.weight[node.ix()] += self.move_cost[replica];
             if of.node.is_some_and(|origin| origin != node) {
                 self.moved[of.service.ix()] += 1;
             }
@@ -86,6 +99,16 @@ impl<'a> Costs<'a> {
         };
         let of_level = |members: &Vec<Vec<u32>>| members.iter().map(least).collect();
         self.least = self.members.iter().map(of_level).collect();
+        self.sum_failovers();
+    }
+
+    /// The total of failovers, from sums that no order of moves changes.
+    fn sum_failovers(&mut self) {
+        let Objective::Failovers(of) = self.objective else { return };
+        let of_level = |least: &Vec<f64>| {
+            of.fragmentation / least.len().max(1) as f64 * least.iter().sum::<f64>()
+        };
+        self.total = self.least.iter().map(of_level).fold(self.moves, |sum, level| sum + level);
     }
 
     /// Cost of a node's load and balance if its usage were changed.
@@ -114,11 +137,10 @@ impl<'a> Costs<'a> {
         let Some(origin) = state.origin(replica).filter(|origin| *origin != node) else {
             return 0.0;
         };
-        let of_replica = state.cluster.replicas[replica].move_cost;
         match self.objective {
-            Objective::Failovers(_) => of_replica,
+            Objective::Failovers(_) => self.move_cost[replica],
             Objective::Reassignment(of) => {
-                of.replica_moves * of_replica
+                of.replica_moves * state.cluster.replicas[replica].move_cost
                     + of.node_moves * f64::from(of.between[origin.ix()][node.ix()])
             }
         }
@@ -140,11 +162,51 @@ impl<'a> Costs<'a> {
                 change + self.most_moved_change(of, state, &[Shift { replica, from, to }])
             }
             Objective::Failovers(of) => {
-                if let Some(from) = from {
-                    change -= self.placed(state, replica, from);
+                match (from, state.origin(replica)) {
+                    (Some(from), _) => change -= self.placed(state, replica, from),
+                    // What is lost and not placed counts as moved.
+                    (None, Some(_)) => change -= self.move_cost[replica],
+                    (None, None) => {}
                 }
-                change + self.fragmentation(of, state, &[Shift { replica, from, to }])
+                change + self.fragmentation(of, &[Shift { replica, from, to }])
             }
+        }
+    }
+
+    /// Takes a replica off its node.
+    pub(crate) fn take(&mut self, state: &mut State, replica: usize) -> Option<NodeIx> {
+        let from = state.node_of(replica)?;
+        let mut change = -self.placed(state, replica, from);
+        let of = &state.cluster.replicas[replica];
+        let moved = state.origin(replica).is_some_and(|origin| origin != from);
+        state.take(replica);
+        self.weight[from.ix()] -= self.move_cost[replica];
+        if !moved && state.origin(replica).is_some() {
+            self.moves += self.move_cost[replica];
+        }
+        if moved {
+            let before = self.most_moved;
+            self.count_moved(of.service.ix(), -1);
+            if let Objective::Reassignment(costs) = self.objective {
+                change += costs.service_moves * (self.most_moved as f64 - before as f64);
+            }
+        }
+        let node = self.node(state, from.ix(), |_| 0);
+        change += node - self.of_node[from.ix()];
+        self.of_node[from.ix()] = node;
+        self.total += change;
+        Some(from)
+    }
+
+    /// Counts a moved replica of a service, or one less.
+    fn count_moved(&mut self, service: usize, by: i64) {
+        let of_service = &mut self.moved[service];
+        self.services_with[*of_service as usize] -= 1;
+        *of_service = u32::try_from(i64::from(*of_service) + by).expect("not negative");
+        self.services_with[*of_service as usize] += 1;
+        self.most_moved = self.most_moved.max(*of_service as usize);
+        while self.most_moved > 0 && self.services_with[self.most_moved] == 0 {
+            self.most_moved -= 1;
         }
     }
 
@@ -169,7 +231,7 @@ impl<'a> Costs<'a> {
                     - self.of_node[there.ix()]
                     + self.most_moved_change(of, state, &shifts)
             }
-            Objective::Failovers(of) => change + self.fragmentation(of, state, &shifts),
+            Objective::Failovers(of) => change + self.fragmentation(of, &shifts),
         }
     }
 
@@ -220,12 +282,12 @@ impl<'a> Costs<'a> {
         of.service_moves * (new.max(others) - most as i64) as f64
     }
 
-    fn fragmentation(&self, of: &Failovers, state: &State, shifts: &[Shift]) -> f64 {
+    fn fragmentation(&self, of: &Failovers, shifts: &[Shift]) -> f64 {
         let changed = |node: u32| {
             let node = node as usize;
             let mut weight = self.weight[node];
             for shift in shifts {
-                let of_replica = state.cluster.replicas[shift.replica].move_cost;
+                let of_replica = self.move_cost[shift.replica];
                 if shift.to.ix() == node {
                     weight += of_replica;
                 }
@@ -283,17 +345,17 @@ impl<'a> Costs<'a> {
                 self.of_node[node.ix()] = self.node(state, node.ix(), |_| 0);
             }
             let replica = &state.cluster.replicas[shift.replica];
-            let of_service = &mut self.moved[replica.service.ix()];
-            self.services_with[*of_service as usize] -= 1;
-            *of_service = u32::try_from(i64::from(*of_service) + moved).expect("not negative");
-            self.services_with[*of_service as usize] += 1;
-            self.most_moved = self.most_moved.max(*of_service as usize);
-            while self.most_moved > 0 && self.services_with[self.most_moved] == 0 {
-                self.most_moved -= 1;
+            self.count_moved(replica.service.ix(), *moved);
+            let cost = self.move_cost[shift.replica];
+            let away = |node: Option<NodeIx>| replica.node.is_some() && node != replica.node;
+            match (away(shift.from), away(Some(shift.to))) {
+                (false, true) => self.moves += cost,
+                (true, false) => self.moves -= cost,
+                _ => {}
             }
-            self.weight[shift.to.ix()] += replica.move_cost;
+            self.weight[shift.to.ix()] += cost;
             if let Some(from) = shift.from {
-                self.weight[from.ix()] -= replica.move_cost;
+                self.weight[from.ix()] -= cost;
             }
         }
         for (members, least) in self.members.iter().zip(&mut self.least) {
@@ -302,7 +364,18 @@ impl<'a> Costs<'a> {
                 *least = weight.fold(f64::INFINITY, f64::min);
             }
         }
+        self.sum_failovers();
     }
+}
+
+/// Numbers rounded to whole multiples of a power of two, the finest of which all sums of them are exact.
+fn with_exact_sums(numbers: impl Iterator<Item = f64>) -> Vec<f64> {
+    let numbers: Vec<f64> = numbers.collect();
+    let sum: f64 = numbers.iter().sum();
+    // A sum below 2^e has multiples of 2^(e - 53) without rounding; one bit is for the rounding here.
+    let exponent = if sum > 0.0 { sum.log2().ceil() as i32 + 1 } else { 0 };
+    let unit = 2_f64.powi((exponent - 52).max(-1_000));
+    numbers.into_iter().map(|number| (number / unit).round() * unit).collect()
 }
 
 #[cfg(test)]

@@ -21,20 +21,27 @@
 
 mod anneal;
 mod audit;
+mod audit_schedule;
 mod bound;
 mod builder;
 mod cluster;
 mod cost;
+mod explain;
 mod limits;
 mod mend;
+mod order;
 mod random;
 mod repack;
+mod schedule;
 mod search;
 mod state;
 mod tally;
+#[cfg(test)]
+mod undo;
 mod value;
 
 pub use audit::{Violation, audit};
+pub use audit_schedule::{ScheduleFlaw, audit_schedule};
 pub use bound::bound;
 pub use builder::Builder;
 pub use cluster::{
@@ -42,6 +49,12 @@ pub use cluster::{
     Metric, MetricIx, Node, NodeIx, NodeState, Objective, Reassignment, Replica, ReplicaIx, Role,
     Rule, Service, ServiceIx,
 };
+pub use explain::{
+    Explanation, InTheWay, MoveReason, NodeClass, NotPlaced, Obstacle, Outcome, Relaxation, explain,
+};
 pub use limits::{Limits, Progress};
+pub use schedule::{
+    Blocker, MoveKind, Overlap, Schedule, ScheduledMove, Stuck, schedule, schedule_with,
+};
 pub use search::{Found, search};
 pub use value::{Value, evaluate};

@@ -3,7 +3,9 @@
 
 use crate::cluster::{NodeIx, NodeState, ReplicaIx};
 use crate::state::{State, sizes};
+use crate::tally::Obstacle;
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 /// A depth-first search for a valid assignment whose moves weigh at most `budget`.
 struct Repair<'s, 'c> {
@@ -28,7 +30,17 @@ pub(crate) fn mend(state: &mut State, steps: u64, must_end: &dyn Fn() -> bool) -
     let open = state.unplaced.iter().map(|replica| *replica as usize).collect();
     let fixed = vec![false; state.assignment().len()];
     let sizes = sizes(state);
-    let (budget, beyond) = (0.0, f64::INFINITY);
+    // What may not stay moves in every answer: with less there is nothing to search for.
+    let excluded = |replica: &usize| {
+        let node = state.node_of(*replica);
+        node.is_some_and(|node| !state.cluster.may_run(ReplicaIx::new(*replica), node))
+    };
+    let excluded = (0..state.assignment().len()).filter(excluded);
+    let budget = excluded
+        .filter(|replica| state.origin(*replica) == state.node_of(*replica))
+        .map(|replica| state.cluster.replicas[replica].move_cost)
+        .sum();
+    let beyond = f64::INFINITY;
     let mut repair = Repair { state, open, fixed, sizes, budget, beyond, steps, must_end };
     loop {
         repair.beyond = f64::INFINITY;
@@ -95,12 +107,13 @@ impl Repair<'_, '_> {
             size(one).total_cmp(&size(other))
         });
         let replica = self.open.swap_remove(largest.expect("a replica is open"));
+        self.fixed[replica] = true;
         let mut options: Vec<(f64, f64, usize)> = Vec::new();
+        let mut ways: BTreeMap<Obstacle, f64> = BTreeMap::new();
         for node in 0..self.state.cluster.nodes.len() {
             let to = NodeIx::new(node);
             if self.state.origin(replica) == Some(to)
                 || !self.state.cluster.may_run(ReplicaIx::new(replica), to)
-                || !self.state.tallies.allow(self.state.cluster, replica, None, to)
             {
                 continue;
             }
@@ -109,6 +122,11 @@ impl Repair<'_, '_> {
             } else {
                 self.cheapest_room(replica, node)
             };
+            let way = match self.state.tallies.obstacle(self.state.cluster, replica, to) {
+                Some(of) => *ways.entry(of).or_insert_with(|| self.cheapest_way(of)),
+                None => 0.0,
+            };
+            let room = room.max(way);
             if !self.exceeds(spent + room) {
                 options.push((room, self.state.free(node), node));
             }
@@ -117,7 +135,6 @@ impl Repair<'_, '_> {
         options.sort_by(|one, other| {
             one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)).then(one.2.cmp(&other.2))
         });
-        self.fixed[replica] = true;
         let mut last: Option<usize> = None;
         for (_, _, node) in options {
             // Empty nodes of one capacity are equal where rules do not tell them apart.
@@ -170,6 +187,16 @@ impl Repair<'_, '_> {
         movable.map(|replica| self.leaving(replica)).fold(f64::INFINITY, f64::min)
     }
 
+    /// The least weight that must move before an obstacle is gone.
+    fn cheapest_way(&self, obstacle: Obstacle) -> f64 {
+        let state = &self.state;
+        let in_the_way = state.tallies.in_the_way(state.cluster, obstacle, |of| state.node_of(of));
+        let movable = in_the_way.into_iter().filter(|of| !self.fixed[*of]);
+        // What is open will be placed, and its leaving has been counted.
+        let weight = |of: usize| if state.node_of(of).is_none() { 0.0 } else { self.leaving(of) };
+        movable.map(weight).fold(f64::INFINITY, f64::min)
+    }
+
     /// The first thing that is wrong.
     fn wrong(&self) -> Wrong {
         let cluster = self.state.cluster;
@@ -180,25 +207,26 @@ impl Repair<'_, '_> {
             if !leave && !over && !self.may_break(node) {
                 continue;
             }
-            let movable = |replica: &u32| !self.fixed[*replica as usize];
-            let on = self.state.replicas_on(node).iter().copied().filter(movable);
-            let on: Vec<usize> = on.map(|replica| replica as usize).collect();
-            if let (true, Some(replica)) = (leave, on.first()) {
+            let on = self.state.replicas_on(node).iter().map(|replica| *replica as usize);
+            let movable = on.clone().filter(|replica| !self.fixed[*replica]);
+            let mut movable: Vec<usize> = movable.collect();
+            if let (true, Some(replica)) = (leave, movable.first()) {
                 return Wrong::OneOf(vec![*replica]);
             }
             if over {
-                let mut on = on;
-                on.sort_by(|one, other| self.lighter(*one, *other));
-                return Wrong::OneOf(on);
+                movable.sort_by(|one, other| self.lighter(*one, *other));
+                return Wrong::OneOf(movable);
             }
+            let at = NodeIx::new(node);
+            if let Some(replica) =
+                (movable.iter()).find(|replica| !cluster.may_run(ReplicaIx::new(**replica), at))
+            {
+                return Wrong::OneOf(vec![*replica]);
+            }
+            // What has been placed stays, but a later move may have broken a rule about it.
             for replica in on {
-                let node = NodeIx::new(node);
-                if !cluster.may_run(ReplicaIx::new(replica), node) {
-                    return Wrong::OneOf(vec![replica]);
-                }
                 let state = &self.state;
-                let mut found =
-                    state.tallies.to_move(cluster, replica, node, |of| state.node_of(of));
+                let mut found = state.tallies.to_move(cluster, replica, at, |of| state.node_of(of));
                 if !found.is_empty() {
                     found.retain(|replica| !self.fixed[*replica]);
                     return Wrong::OneOf(found);

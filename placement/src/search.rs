@@ -7,6 +7,7 @@ use crate::cluster::{Assignment, Cluster, NodeIx, Objective, ReplicaIx};
 use crate::cost::Costs;
 use crate::limits::{Limits, Progress};
 use crate::mend::mend;
+use crate::order::Ordered;
 use crate::repack::repack;
 use crate::state::{State, sizes};
 use crate::value::{Value, evaluate};
@@ -38,8 +39,17 @@ impl Found {
 const MEND_STEPS: u64 = 20_000;
 const REPACK_STEPS: u64 = 200_000;
 
-/// Finds an assignment of little value.
+/// Finds an assignment of little value. The order of the nodes, domains, services, replicas, groups and
+/// rules in the cluster's lists changes nothing, where names are unique and no deadline ends it.
 pub fn search(cluster: &Cluster, limits: &Limits) -> Found {
+    let ordered = Ordered::new(cluster);
+    let found = search_in_order(&ordered.cluster, limits);
+    let assignment = ordered.back(&found.assignment);
+    // Names of the violations are the same, in the order of the cluster's own lists.
+    Found { violations: audit(cluster, &assignment), assignment, ..found }
+}
+
+fn search_in_order(cluster: &Cluster, limits: &Limits) -> Found {
     let bound = bound(cluster);
     let mut state = State::today(cluster);
     make_valid(&mut state, limits);
@@ -71,7 +81,8 @@ fn make_valid(state: &mut State, limits: &Limits) {
     let mut count = 2;
     while !must_end() {
         let some = &nodes[..count.min(nodes.len())];
-        if repack(state, some, REPACK_STEPS, &must_end) {
+        // Nodes beside these may still be broken.
+        if repack(state, some, REPACK_STEPS, &must_end) && mend(state, MEND_STEPS, &must_end) {
             return;
         }
         if count >= nodes.len() {

@@ -72,6 +72,13 @@ struct Tally {
     apart: Vec<usize>,
 }
 
+/// What keeps a replica from a node: members of a tally, those in one domain or all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Obstacle {
+    tally: usize,
+    domain: Option<DomainIx>,
+}
+
 /// The tallies of a cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct Tallies {
@@ -193,17 +200,137 @@ impl Tallies {
             there < tally.per_domain
                 && (used >= tally.at_least || used >= tally.used)
                 && (used <= tally.at_most || used <= tally.used)
-                && tally.needs.iter().all(|of| self.tallies[*of].counts.of(new) > 0)
+                && tally
+                    .needs
+                    .iter()
+                    .all(|of| self.tallies[*of].counts.of(new) > 0 || self.counts(*of, replica))
                 && tally.apart.iter().all(|of| self.tallies[*of].counts.of(new) == 0)
                 && leaves.is_none_or(|old| {
-                    tally.needed_by.iter().all(|of| self.tallies[*of].counts.of(old) == 0)
+                    tally.needed_by.iter().all(|of| {
+                        let there = self.tallies[*of].counts.of(old);
+                        there == 0 || (there == 1 && self.counts(*of, replica))
+                    })
                 })
         })
+    }
+
+    /// The replicas that must move too, now that one has moved, and where to: those that it needs or
+    /// that need it come along, and one that it may not be with takes its place. `None`: other rules
+    /// are broken.
+    pub(crate) fn companions(
+        &self,
+        cluster: &Cluster,
+        replica: usize,
+        from: NodeIx,
+        to: NodeIx,
+        node_of: impl Fn(usize) -> Option<NodeIx>,
+    ) -> Option<Vec<(usize, NodeIx)>> {
+        let mut found = Vec::new();
+        for at in self.of(replica) {
+            let tally = &self.tallies[self.of[at] as usize];
+            let old = cluster.domain(tally.level, from);
+            let new = cluster.domain(tally.level, to);
+            if old == new {
+                continue;
+            }
+            let there = |of: &Tally, domain: DomainIx| {
+                let members = cluster.groups[of.group.ix()].members.iter().map(|of| of.ix());
+                let is_there = |of: &usize| {
+                    *of != replica
+                        && node_of(*of)
+                            .is_some_and(|node| cluster.domain(tally.level, node) == domain)
+                };
+                members.filter(is_there).collect::<Vec<usize>>()
+            };
+            if tally.counts.of(new) > tally.per_domain {
+                found.extend(there(tally, new).first().map(|other| (*other, from)));
+            }
+            for needed in tally.needs.iter().map(|of| &self.tallies[*of]) {
+                if needed.counts.of(new) == 0 {
+                    found.push((*there(needed, old).first()?, to));
+                }
+            }
+            if tally.counts.of(old) == 0 {
+                for dependent in tally.needed_by.iter().map(|of| &self.tallies[*of]) {
+                    if dependent.counts.of(old) > 0 {
+                        found.extend(there(dependent, old).into_iter().map(|of| (of, to)));
+                    }
+                }
+            }
+            if tally.used < tally.at_least
+                || tally.used > tally.at_most
+                || tally.apart.iter().any(|of| self.tallies[*of].counts.of(new) > 0)
+            {
+                return None;
+            }
+        }
+        Some(found)
+    }
+
+    /// Whether a tally counts a replica: then the replica meets the need of it itself.
+    fn counts(&self, tally: usize, replica: usize) -> bool {
+        self.of[self.of(replica)].iter().any(|of| *of as usize == tally)
+    }
+
+    /// Members by domain, of all tallies, in an order that no move changes.
+    #[cfg(test)]
+    pub(crate) fn all_counts(&self) -> Vec<(u32, BTreeMap<usize, u32>)> {
+        let of = |tally: &Tally| match &tally.counts {
+            Counts::List(list) => list.iter().map(|(at, count)| (at.ix(), *count)).collect(),
+            Counts::Array(array) => array.iter().copied().enumerate().collect(),
+        };
+        self.tallies.iter().map(|tally| (tally.used, of(tally))).collect()
     }
 
     /// Whether no rule is about a replica.
     pub(crate) fn is_free(&self, replica: usize) -> bool {
         self.of(replica).is_empty()
+    }
+
+    /// The first obstacle to placing a replica without a node on this one.
+    pub(crate) fn obstacle(
+        &self,
+        cluster: &Cluster,
+        replica: usize,
+        to: NodeIx,
+    ) -> Option<Obstacle> {
+        self.of[self.of(replica)].iter().find_map(|of| {
+            let at = *of as usize;
+            let tally = &self.tallies[at];
+            let domain = cluster.domain(tally.level, to);
+            let count = tally.counts.of(domain);
+            let is_absent = |of: &&usize| {
+                self.tallies[**of].counts.of(domain) == 0 && !self.counts(**of, replica)
+            };
+            let is_present = |of: &&usize| self.tallies[**of].counts.of(domain) > 0;
+            if count >= tally.per_domain {
+                Some(Obstacle { tally: at, domain: Some(domain) })
+            } else if count == 0 && tally.used >= tally.at_most {
+                Some(Obstacle { tally: at, domain: None })
+            } else if let Some(needed) = tally.needs.iter().find(is_absent) {
+                Some(Obstacle { tally: *needed, domain: None })
+            } else {
+                let from = tally.apart.iter().find(is_present)?;
+                Some(Obstacle { tally: *from, domain: Some(domain) })
+            }
+        })
+    }
+
+    /// The replicas of which one must move, or be placed, before an obstacle is gone.
+    pub(crate) fn in_the_way(
+        &self,
+        cluster: &Cluster,
+        obstacle: Obstacle,
+        node_of: impl Fn(usize) -> Option<NodeIx>,
+    ) -> Vec<usize> {
+        let tally = &self.tallies[obstacle.tally];
+        let members = cluster.groups[tally.group.ix()].members.iter().map(|member| member.ix());
+        let counts = |member: &usize| {
+            obstacle.domain.is_none_or(|domain| {
+                node_of(*member).is_some_and(|node| cluster.domain(tally.level, node) == domain)
+            })
+        };
+        members.filter(counts).collect()
     }
 
     /// The replicas of which one must move because a rule about this one, on its node, is broken;

@@ -1,7 +1,9 @@
 //! What is minimized, from scratch: the reference that the incremental sums of the engines are
 //! tested against, and what the audit reports.
 
-use crate::cluster::{Assignment, Cluster, Failovers, LevelIx, MetricIx, Objective, Reassignment};
+use crate::cluster::{
+    Assignment, Cluster, Failovers, LevelIx, MetricIx, NodeState, Objective, Reassignment,
+};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -33,7 +35,7 @@ fn moves(cluster: &Cluster, assignment: &Assignment) -> f64 {
 }
 
 /// The least weight that must leave a node of each domain before a replica as large as a node
-/// fits: averages over domains, summed over levels. SIL eq. 6' to 12.
+/// fits: averages over the domains with a node that is up, summed over levels. SIL eq. 6' to 12.
 fn fragmentation(cluster: &Cluster, costs: &Failovers, assignment: &Assignment) -> f64 {
     let mut weight = vec![0.0; cluster.nodes.len()];
     for (replica, node) in cluster.replicas.iter().zip(assignment) {
@@ -44,8 +46,11 @@ fn fragmentation(cluster: &Cluster, costs: &Failovers, assignment: &Assignment) 
     let of_level = |level: &LevelIx| {
         let level = &cluster.levels[level.ix()];
         let mut least = vec![f64::INFINITY; level.domains.len()];
-        for (weight, domain) in weight.iter().zip(&level.domain_of) {
-            least[domain.ix()] = least[domain.ix()].min(*weight);
+        for (node, domain) in level.domain_of.iter().enumerate() {
+            // Nothing fits on a node that takes no replicas, however empty it is.
+            if cluster.nodes[node].state == NodeState::Up {
+                least[domain.ix()] = least[domain.ix()].min(weight[node]);
+            }
         }
         least.retain(|least| least.is_finite());
         least.iter().sum::<f64>() / least.len().max(1) as f64

@@ -207,8 +207,7 @@ proptest! {
     }
 
     #[test]
-    fn without_rules_search_finds_the_least_weight_of_moves(mut of in small()) {
-        of.rules.clear();
+    fn search_finds_the_least_weight_of_moves_and_whether_there_is_an_answer(mut of in small()) {
         of.fragmentation = false;
         let cluster = cluster(&of);
         let values = all(&of).into_iter().filter(|at| is_valid(&of, at));

@@ -1,12 +1,28 @@
 //! The examples of *Solver-In-The-Loop Cluster Resource Management*, section 2.2.
 
-use placement::{Builder, Cluster, Limits, NodeIx, Violation, search};
+use placement::{
+    Builder, Cluster, Found, LevelIx, Limits, NodeIx, NodeState, Rule, Violation, audit_schedule,
+    schedule, search,
+};
 use std::time::Duration;
 
 /// Nodes n1, n2, ... of 100.
 fn nodes(name: &str, count: usize, transient: bool) -> Builder {
     let builder = Cluster::builder(name).metric("r", transient);
     (1..=count).fold(builder, |builder, node| builder.node(&format!("n{node}"), [Some(100)]))
+}
+
+/// The moves of each phase of an answer's schedule.
+fn phases(cluster: &Cluster, found: &Found) -> Vec<String> {
+    let made = schedule(cluster, &found.assignment);
+    assert_eq!(audit_schedule(cluster, &found.assignment, &made), []);
+    assert_eq!(made.phases.len(), made.bound);
+    let name = |node: NodeIx| cluster.nodes[node.ix()].name.as_str();
+    let step = |step: &placement::ScheduledMove| {
+        let replica = &cluster.replicas[step.replica.ix()].name;
+        format!("{replica} from {} to {}", step.from.map_or("new", name), name(step.to))
+    };
+    made.phases.iter().map(|phase| phase.iter().map(step).collect::<Vec<_>>().join(", ")).collect()
 }
 
 /// Figures 5 to 7: node 5 must lose a third of its load, and no other node has more than a third free. Weights
@@ -48,6 +64,11 @@ fn room_is_made_for_one_replica_instead_of_moving_two() {
     let found = search(&cluster, &Limits::rounds(1));
     assert!(found.violations.is_empty(), "{:?}", found.violations);
     assert_eq!(found.value.total, 39.0);
+    // Figure 7: the small one leaves node 3 first.
+    let small = phases(&cluster, &found);
+    assert_eq!(small.len(), 2, "{small:?}");
+    assert!(small[0].starts_with("n3-1 from n3"), "{small:?}");
+    assert_eq!(small[1], "five3 from n5 to n3");
 }
 
 /// Figures 2 to 4: a greedy repair moves four small replicas, two moves are enough.
@@ -77,6 +98,11 @@ fn two_moves_are_enough_where_greed_takes_four() {
     let found = search(&cluster, &Limits::rounds(1));
     assert!(found.violations.is_empty(), "{:?}", found.violations);
     assert_eq!(found.value.total, 2.0);
+    // Figure 4: a node loses a small replica, then takes the large one of node 5.
+    let phases = phases(&cluster, &found);
+    assert_eq!(phases.len(), 2, "{phases:?}");
+    let room = phases[1].strip_prefix("n5-4 from n5 to ").expect("the large one goes last");
+    assert!(phases[0].contains(&format!("from {room} to")), "{phases:?}");
 }
 
 /// A replica needs a transient metric on both nodes while it moves; an overloaded node can lose
@@ -125,4 +151,27 @@ fn what_fits_is_placed_beside_what_does_not() {
         .build();
     let found = search(&cluster, &Limits::rounds(1));
     assert_eq!(found.violations, [Violation::Unplaced { replica: "giant".to_owned() }]);
+}
+
+/// All replicas of a drained node move, one by one within the rules, and nothing else does.
+#[test]
+fn drained_node_among_many_is_left_by_its_replicas_alone() {
+    let mut builder = nodes("drain", 40, false);
+    let domains: Vec<String> = (0..40).map(|node| format!("d{}", node % 10)).collect();
+    builder = builder.level("domain", domains.iter().map(String::as_str));
+    for partition in 0..80 {
+        for replica in 0..4 {
+            let node = format!("n{}", (partition + 11 * replica) % 40 + 1);
+            builder = builder.replica(&format!("{partition}-{replica}"), Some(&node), [9]);
+        }
+        builder = builder.group(&format!("{partition}"), 4 * partition..4 * partition + 4);
+        let group = builder.last_group();
+        for level in [LevelIx::NODE, LevelIx::new(1)] {
+            builder = builder.rule(Rule::PerDomain { group, level, most: 1 });
+        }
+    }
+    let cluster = builder.with(|cluster| cluster.nodes[0].state = NodeState::Draining).build();
+    let found = search(&cluster, &Limits::rounds(1));
+    assert_eq!(found.violations, []);
+    assert_eq!((found.value.total, found.bound), (8.0, 8.0));
 }

@@ -12,4 +12,6 @@ mod whole_file;
 
 pub use error::ClusterError;
 pub use file::{CLUSTER_FORMAT, read, read_on};
-pub use result::{Move, PLACEMENT_FORMAT, Placed, PlacementFile};
+pub use result::{
+    Move, PLACEMENT_FORMAT, PhaseMove, Placed, PlacementFile, ScheduleFile, read_assignment,
+};

@@ -2,9 +2,13 @@
 
 use super::ClusterError;
 use super::whole_file::write_whole;
-use placement::{Cluster, Found, Violation};
-use serde::Serialize;
+use placement::{
+    Assignment, Cluster, Found, MoveKind, NodeIx, Overlap, ScheduleFlaw, Stuck, Violation,
+    audit_schedule, schedule,
+};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
 /// The format.
@@ -31,8 +35,62 @@ pub struct PlacementFile<'a> {
     pub violations: &'a [Violation],
     /// Replicas that move or are new.
     pub moves: Vec<Move<'a>>,
+    /// The moves in phases.
+    pub schedule: ScheduleFile<'a>,
     /// The node of each replica, in the order of the cluster; `null` is not placed.
     pub assignment: Vec<Placed<'a>>,
+}
+
+/// The moves in phases: those of a phase run at the same time, the next one starts when all have ended.
+#[derive(Debug, Serialize)]
+pub struct ScheduleFile<'a> {
+    /// Which metrics a moving replica needs on both nodes.
+    pub overlap: Overlap,
+    /// No schedule without detours has fewer phases.
+    pub bound: usize,
+    /// The moves of each phase.
+    pub phases: Vec<Vec<PhaseMove<'a>>>,
+    /// Moves that are in no phase, with reasons; empty if the schedule reaches the assignment.
+    pub stuck: Vec<Stuck>,
+    /// What the audit found wrong with the phases; empty if they can be done.
+    pub flaws: Vec<ScheduleFlaw>,
+}
+
+/// A move of a phase.
+#[derive(Debug, Serialize)]
+pub struct PhaseMove<'a> {
+    /// The replica.
+    pub replica: &'a str,
+    /// Its node before; `null` is new.
+    pub from: Option<&'a str>,
+    /// Its node afterwards.
+    pub to: &'a str,
+    /// `move`, `new`, `replace` (its node is down), `swap` (of roles) or `detour`.
+    pub kind: MoveKind,
+}
+
+impl<'a> ScheduleFile<'a> {
+    /// The schedule of an assignment, audited.
+    pub fn new(cluster: &'a Cluster, assignment: &Assignment) -> ScheduleFile<'a> {
+        let made = schedule(cluster, assignment);
+        let name = |node: NodeIx| cluster.nodes[node.ix()].name.as_str();
+        let phase = |moves: &Vec<placement::ScheduledMove>| {
+            let moves = moves.iter().map(|of| PhaseMove {
+                replica: &cluster.replicas[of.replica.ix()].name,
+                from: of.from.map(name),
+                to: name(of.to),
+                kind: of.kind,
+            });
+            moves.collect()
+        };
+        ScheduleFile {
+            overlap: made.overlap,
+            bound: made.bound,
+            phases: made.phases.iter().map(phase).collect(),
+            flaws: audit_schedule(cluster, assignment, &made),
+            stuck: made.stuck,
+        }
+    }
 }
 
 /// A replica that moves or is new.
@@ -80,6 +138,7 @@ impl<'a> PlacementFile<'a> {
                     cost: if replica.node.is_some() { replica.move_cost } else { 0.0 },
                 })
                 .collect(),
+            schedule: ScheduleFile::new(cluster, &found.assignment),
             assignment: placed
                 .map(|(replica, node)| Placed { replica: &replica.name, node: node.map(name) })
                 .collect(),
@@ -91,5 +150,141 @@ impl<'a> PlacementFile<'a> {
         write_whole(&folder.join("placement.json"), |out| {
             Ok(serde_json::to_writer_pretty(out, self)?)
         })
+    }
+}
+
+#[derive(Deserialize)]
+struct AssignmentOf {
+    format: String,
+    assignment: Vec<PlacedOf>,
+}
+
+#[derive(Deserialize)]
+struct PlacedOf {
+    replica: String,
+    node: Option<String>,
+}
+
+/// Reads the assignment of a `placement.json` for a cluster, which must have the same replicas.
+pub fn read_assignment(file: &Path, cluster: &Cluster) -> Result<Assignment, ClusterError> {
+    let text = fs::read(file).map_err(ClusterError::file(file))?;
+    parse(&text, cluster).map_err(|(at, rule)| ClusterError::Member {
+        file: file.to_owned(),
+        at,
+        rule,
+    })
+}
+
+/// The assignment, or the member that breaks a rule, with that rule.
+fn parse(text: &[u8], cluster: &Cluster) -> Result<Assignment, (String, String)> {
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let read: AssignmentOf = serde_path_to_error::deserialize(&mut json)
+        .map_err(|error| (error.path().to_string(), error.inner().to_string()))?;
+    if read.format != PLACEMENT_FORMAT {
+        let rule = format!("is {:?}; this reads {PLACEMENT_FORMAT:?}", read.format);
+        return Err(("format".to_owned(), rule));
+    }
+    let positions = |names: &mut dyn Iterator<Item = &'_ str>| -> BTreeMap<String, usize> {
+        names.enumerate().map(|(position, name)| (name.to_owned(), position)).collect()
+    };
+    let nodes = positions(&mut cluster.nodes.iter().map(|node| node.name.as_str()));
+    let replicas = positions(&mut cluster.replicas.iter().map(|of| of.name.as_str()));
+    let mut found: Vec<Option<Option<NodeIx>>> = vec![None; cluster.replicas.len()];
+    for (position, placed) in read.assignment.iter().enumerate() {
+        let member = |member: &str| format!("assignment[{position}].{member}");
+        let Some(replica) = replicas.get(&placed.replica) else {
+            let rule = format!("the cluster has no replica {:?}", placed.replica);
+            return Err((member("replica"), rule));
+        };
+        let node = match &placed.node {
+            None => None,
+            Some(name) => match nodes.get(name) {
+                Some(node) => Some(NodeIx::new(*node)),
+                None => {
+                    let rule = format!("the cluster has no node {name:?}");
+                    return Err((member("node"), rule));
+                }
+            },
+        };
+        if found[*replica].replace(node).is_some() {
+            return Err((member("replica"), format!("{:?} stands twice", placed.replica)));
+        }
+    }
+    let missing = |position: usize| {
+        let replica = &cluster.replicas[position].name;
+        ("assignment".to_owned(), format!("lacks replica {replica:?} of the cluster"))
+    };
+    let nodes = found.into_iter().enumerate();
+    nodes.map(|(position, node)| node.ok_or_else(|| missing(position))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PlacementFile, parse};
+    use placement::{Cluster, Limits, search};
+    use serde_json::{Value, json};
+
+    /// Room for the new replica must be made first.
+    fn cluster() -> Cluster {
+        Cluster::builder("two phases")
+            .metric("cpu", false)
+            .node("n1", [Some(100)])
+            .node("n2", [Some(100)])
+            .replica("a", Some("n1"), [30])
+            .replica("b", Some("n2"), [30])
+            .replica("large", None, [80])
+            .build()
+    }
+
+    fn file(cluster: &Cluster) -> Value {
+        let found = search(cluster, &Limits::rounds(1));
+        serde_json::to_value(PlacementFile::new(cluster, &found, 0.0)).expect("it is JSON")
+    }
+
+    #[test]
+    fn file_has_the_schedule_with_room_made_first() {
+        let cluster = cluster();
+        let file = file(&cluster);
+        let schedule = &file["schedule"];
+        let moved = schedule["phases"][0][0]["replica"].as_str().expect("a name");
+        assert!(["a", "b"].contains(&moved), "{schedule}");
+        let from = schedule["phases"][0][0]["from"].clone();
+        let placed = json!({"replica": "large", "from": null, "to": from, "kind": "new"});
+        assert_eq!(schedule["phases"][1], json!([placed]));
+        assert_eq!(schedule["phases"][0][0]["kind"], "move");
+        assert_eq!(
+            (&schedule["bound"], &schedule["overlap"], &schedule["stuck"], &schedule["flaws"]),
+            (&json!(2), &json!("every_metric"), &json!([]), &json!([]))
+        );
+    }
+
+    #[test]
+    fn assignment_of_a_file_is_read_again() {
+        let cluster = cluster();
+        let found = search(&cluster, &Limits::rounds(1));
+        let read = parse(file(&cluster).to_string().as_bytes(), &cluster).expect("it is whole");
+        assert_eq!(read, found.assignment);
+    }
+
+    #[test]
+    fn assignments_of_other_clusters_are_refused() {
+        let cluster = cluster();
+        for (pointer, value, at, rule) in [
+            ("/format", json!("ras-cluster/1"), "format", "this reads"),
+            ("/assignment/0/replica", json!("x"), "assignment[0].replica", "no replica"),
+            ("/assignment/1/replica", json!("a"), "assignment[1].replica", "stands twice"),
+            ("/assignment/1/node", json!("n9"), "assignment[1].node", "no node"),
+        ] {
+            let mut file = file(&cluster);
+            *file.pointer_mut(pointer).expect("a member") = value;
+            let (found_at, found_rule) =
+                parse(file.to_string().as_bytes(), &cluster).expect_err("it breaks a rule");
+            assert_eq!(found_at, at);
+            assert!(found_rule.contains(rule), "{found_rule}");
+        }
+        let mut file = file(&cluster);
+        file["assignment"].as_array_mut().expect("a list").pop();
+        let (at, rule) = parse(file.to_string().as_bytes(), &cluster).expect_err("one is missing");
+        assert_eq!((at.as_str(), rule.contains("lacks replica")), ("assignment", true));
     }
 }

@@ -12,7 +12,7 @@ pub const PODS: &str = "pods";
 /// Pods that are made by the node itself.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// A pod, and where it stands in the list.
+/// A pod, and its position in the list.
 pub struct Listed<'v> {
     pub position: usize,
     pub pod: Pod,

@@ -1,0 +1,341 @@
+//! The fewest phases: iterative deepening over their number, greedy where that takes too long.
+
+use super::board::Board;
+use super::position::Position;
+use std::collections::BTreeMap;
+
+/// What the legs of a board can do.
+#[derive(Clone, Debug)]
+pub(super) struct Solved {
+    /// Legs by phase.
+    pub(super) phases: Vec<Vec<usize>>,
+    /// Legs in no phase.
+    pub(super) rest: Vec<usize>,
+    /// All legs need at least this number of phases. If they need detours, two.
+    pub(super) bound: usize,
+}
+
+/// Phases of a schedule with a detour, at least.
+const WITH_DETOUR: usize = 2;
+
+/// Legs of a board that the exact search takes.
+const EXACT: usize = 64;
+
+/// Looks for the fewest phases within `steps` phases of the exact search.
+pub(super) fn solve(board: &Board, steps: u64) -> Solved {
+    let order = Order::of(board);
+    let legs = board.legs.len();
+    let bound = if order.is_cyclic { WITH_DETOUR } else { order.bound() };
+    let greedy = [Taste::LongestFirst, Taste::Patient, Taste::InOrder]
+        .map(|taste| greedy(board, &order, taste));
+    let fewest = |solved: &&Solved| (solved.rest.len(), solved.phases.len());
+    let mut best = greedy.iter().min_by_key(fewest).cloned().unwrap_or(Solved {
+        phases: Vec::new(),
+        rest: (0..legs).collect(),
+        bound,
+    });
+    best.bound = bound;
+    if order.is_cyclic || legs > EXACT {
+        return best;
+    }
+    let most = if best.rest.is_empty() { best.phases.len() } else { legs + 1 };
+    let mut search =
+        Search { board, order: &order, steps, failed: BTreeMap::new(), path: Vec::new() };
+    for phases in bound..most {
+        search.failed.clear();
+        if search.descend(&Position::new(board), 0, phases) {
+            return Solved { phases: search.path, rest: Vec::new(), bound: phases };
+        }
+        if search.steps == 0 {
+            break;
+        }
+        best.bound = if phases == legs { WITH_DETOUR } else { phases + 1 };
+    }
+    best
+}
+
+/// Legs that must end before others begin, whatever else is done.
+struct Order {
+    /// Legs on the longest chain that begins with a leg: it needs at least that number of phases.
+    tail: Vec<usize>,
+    /// Whether legs wait for each other in a circle.
+    is_cyclic: bool,
+}
+
+impl Order {
+    fn of(board: &Board) -> Order {
+        let mut later: Vec<Vec<usize>> = vec![Vec::new(); board.legs.len()];
+        for (leg, effect) in board.effects.iter().enumerate() {
+            if let Some(before) = effect.after {
+                later[before].push(leg);
+            }
+        }
+        Order::by_nodes(board, &mut later);
+        Order::by_counters(board, &mut later);
+        let mut waits = vec![0_usize; later.len()];
+        for leg in later.iter().flatten() {
+            waits[*leg] += 1;
+        }
+        let mut sorted: Vec<usize> = (0..later.len()).filter(|leg| waits[*leg] == 0).collect();
+        let mut at = 0;
+        while let Some(leg) = sorted.get(at).copied() {
+            at += 1;
+            for next in &later[leg] {
+                waits[*next] -= 1;
+                if waits[*next] == 0 {
+                    sorted.push(*next);
+                }
+            }
+        }
+        let mut tail = vec![1; later.len()];
+        for leg in sorted.iter().rev() {
+            tail[*leg] = 1 + later[*leg].iter().map(|next| tail[*next]).max().unwrap_or(0);
+        }
+        Order { tail, is_cyclic: sorted.len() < later.len() }
+    }
+
+    /// A leg waits for one that leaves its node if both do not fit beside what never leaves.
+    fn by_nodes(board: &Board, later: &mut [Vec<usize>]) {
+        for (node, place) in board.nodes.iter().enumerate() {
+            let on = |leg: usize| board.effects[leg].nodes.iter().find(|on| on.node == node);
+            let legs = || (0..board.legs.len()).filter_map(|leg| on(leg).map(|on| (leg, on)));
+            let leaves = |leg: usize| board.effects[leg].after.is_none();
+            let mut stays = place.usage.clone();
+            for (_, on) in legs().filter(|(leg, _)| leaves(*leg)) {
+                for (stays, change) in stays.iter_mut().zip(&on.change) {
+                    *stays += (*change).min(0);
+                }
+            }
+            let arriving: Vec<_> = legs().filter(|(_, on)| on.puts).collect();
+            for (leaver, of) in legs().filter(|(leg, _)| leaves(*leg)) {
+                for (leg, on) in arriving.iter().filter(|(leg, _)| *leg != leaver) {
+                    let waits = (0..stays.len()).any(|metric| {
+                        let with = stays[metric] - of.change[metric].min(0);
+                        let overlap = if board.overlaps[metric] { on.extra[metric] } else { 0 };
+                        of.change[metric] < 0
+                            && with.saturating_add(overlap) > place.capacity[metric]
+                    });
+                    if waits {
+                        later[leaver].push(*leg);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A leg waits for a member that leaves its domain if the domain cannot have both.
+    fn by_counters(board: &Board, later: &mut [Vec<usize>]) {
+        let mut leaving: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
+        for (leg, effect) in board.effects.iter().enumerate() {
+            for on in effect.counters.iter().filter(|_| effect.after.is_none()) {
+                if let Some(old) = on.old {
+                    leaving.entry((on.counter, old)).or_default().push(leg);
+                }
+            }
+        }
+        let none = Vec::new();
+        for (leg, effect) in board.effects.iter().enumerate() {
+            for on in &effect.counters {
+                let of = &board.counters[on.counter];
+                let leavers = leaving.get(&(on.counter, on.new)).unwrap_or(&none);
+                let stay = u64::from(of.members[on.new]) - leavers.len() as u64;
+                let crowded = if stay + 2 > u64::from(of.per_domain) { leavers } else { &none };
+                let apart = of.apart.iter().filter_map(|from| leaving.get(&(*from, on.new)));
+                for before in crowded.iter().chain(apart.flatten()).filter(|at| **at != leg) {
+                    later[*before].push(leg);
+                }
+            }
+        }
+    }
+
+    fn bound(&self) -> usize {
+        self.tail.iter().copied().max().unwrap_or(0)
+    }
+}
+
+/// Which legs a greedy phase takes first.
+#[derive(Clone, Copy, PartialEq)]
+enum Taste {
+    /// Those that others wait for.
+    LongestFirst,
+    /// Those that are in no other leg's way, or that others wait for; the rest only if none of these can go.
+    Patient,
+    /// In the order of the replicas.
+    InOrder,
+}
+
+fn greedy(board: &Board, order: &Order, taste: Taste) -> Solved {
+    let mut position = Position::new(board);
+    let mut rest: Vec<usize> = (0..board.legs.len()).collect();
+    if taste != Taste::InOrder {
+        rest.sort_by_key(|leg| (std::cmp::Reverse(order.tail[*leg]), *leg));
+    }
+    let mut done = vec![false; rest.len()];
+    let mut phases = Vec::new();
+    while !rest.is_empty() {
+        let ready = |leg: &usize| board.effects[*leg].after.is_none_or(|before| done[before]);
+        let ready: Vec<usize> = rest.iter().copied().filter(ready).collect();
+        let eager = |leg: &usize| {
+            taste != Taste::Patient
+                || order.tail[*leg] > 1
+                || is_out_of_the_way(board, &position, &rest, *leg)
+        };
+        let first: Vec<usize> = ready.iter().copied().filter(eager).collect();
+        let mut phase = fill(board, &mut position, &first);
+        if phase.is_empty() && first.len() < ready.len() {
+            phase = fill(board, &mut position, &ready);
+        }
+        if phase.is_empty() {
+            break;
+        }
+        position.close(board, &phase);
+        phase.iter().for_each(|leg| done[*leg] = true);
+        rest.retain(|leg| !done[*leg]);
+        phase.sort_unstable();
+        phases.push(phase);
+    }
+    rest.sort_unstable();
+    Solved { phases, rest, bound: 0 }
+}
+
+/// As many of the legs as can run at once, in their order.
+fn fill(board: &Board, position: &mut Position, legs: &[usize]) -> Vec<usize> {
+    let mut phase: Vec<usize> = legs.to_vec();
+    phase.retain(|leg| position.begin(board, *leg).is_ok());
+    let fails = |position: &Position, phase: &[usize]| {
+        phase.iter().rposition(|leg| position.end(board, *leg).is_err())
+    };
+    while let Some(at) = fails(position, &phase) {
+        position.cancel(board, phase.remove(at));
+    }
+    if phase.is_empty() {
+        // What fails together may be done alone.
+        let alone = legs.iter().copied().find(|leg| {
+            let begins = position.begin(board, *leg).is_ok();
+            let ends = begins && position.end(board, *leg).is_ok();
+            if begins && !ends {
+                position.cancel(board, *leg);
+            }
+            ends
+        });
+        phase.extend(alone);
+    }
+    phase
+}
+
+/// Whether a leg that starts now can never be in the way of the others: where it goes there is room for
+/// all that go there, without any leaving.
+fn is_out_of_the_way(board: &Board, position: &Position, rest: &[usize], leg: usize) -> bool {
+    let effect = &board.effects[leg];
+    let nodes = effect.nodes.iter().filter(|on| on.puts).all(|on| {
+        let mut all = vec![0; on.extra.len()];
+        for other in rest.iter().flat_map(|other| &board.effects[*other].nodes) {
+            if other.node == on.node {
+                all.iter_mut().zip(&other.extra).for_each(|(all, extra)| *all += extra);
+            }
+        }
+        position.has_room(board, on.node, &all)
+    });
+    nodes
+        && effect.counters.iter().all(|on| {
+            let of = &board.counters[on.counter];
+            let arrivals = |counter: usize| {
+                let counters = rest.iter().flat_map(|other| &board.effects[*other].counters);
+                let there = counters.filter(|o| o.counter == counter && o.new == on.new).count();
+                there as u64 + u64::from(position.members(counter, on.new))
+            };
+            of.at_least == 0
+                && of.at_most == u32::MAX
+                && of.needs.is_empty()
+                && of.needed_by.is_empty()
+                && arrivals(on.counter) <= u64::from(of.per_domain)
+                && of.apart.iter().all(|from| arrivals(*from) == 0)
+        })
+}
+
+/// A depth-first search over the legs of one phase after another.
+struct Search<'s, 'c> {
+    board: &'s Board<'c>,
+    order: &'s Order,
+    steps: u64,
+    /// The number of phases within which the legs that are left are known not to end, by the legs that
+    /// are done: without detours, these say where everything is.
+    failed: BTreeMap<u64, usize>,
+    path: Vec<Vec<usize>>,
+}
+
+impl Search<'_, '_> {
+    /// Whether the legs that are not done can end within some phases: if so, `path` has them.
+    fn descend(&mut self, position: &Position, done: u64, phases: usize) -> bool {
+        let rest: Vec<usize> =
+            (0..self.board.legs.len()).filter(|leg| done >> leg & 1 == 0).collect();
+        if rest.is_empty() {
+            return true;
+        }
+        let known = self.failed.get(&done).is_some_and(|failed| *failed >= phases);
+        if known || rest.iter().any(|leg| self.order.tail[*leg] > phases) {
+            return false;
+        }
+        let ready = |leg: &usize| {
+            self.board.effects[*leg].after.is_none_or(|before| done >> before & 1 == 1)
+        };
+        let forced = |leg: usize| {
+            self.order.tail[leg] == phases || is_out_of_the_way(self.board, position, &rest, leg)
+        };
+        let mut options: Vec<(usize, bool)> =
+            rest.iter().copied().filter(ready).map(|leg| (leg, forced(leg))).collect();
+        options
+            .sort_by_key(|(leg, forced)| (!forced, std::cmp::Reverse(self.order.tail[*leg]), *leg));
+        // In the last phase all must go.
+        if phases == 1 {
+            options.iter_mut().for_each(|option| option.1 = true);
+            if options.len() < rest.len() {
+                return false;
+            }
+        }
+        let found = self.choose(&mut position.clone(), &options, &mut Vec::new(), done, phases);
+        if !found && self.steps > 0 {
+            self.failed.insert(done, phases);
+        }
+        found
+    }
+
+    fn choose(
+        &mut self,
+        position: &mut Position,
+        options: &[(usize, bool)],
+        phase: &mut Vec<usize>,
+        done: u64,
+        phases: usize,
+    ) -> bool {
+        if self.steps == 0 {
+            return false;
+        }
+        let Some(((leg, forced), others)) = options.split_first() else {
+            self.steps -= 1;
+            if phase.is_empty() || phase.iter().any(|leg| position.end(self.board, *leg).is_err()) {
+                return false;
+            }
+            let mut next = position.clone();
+            next.close(self.board, phase);
+            let after = phase.iter().fold(done, |done, leg| done | 1 << leg);
+            let mut sorted = phase.clone();
+            sorted.sort_unstable();
+            self.path.push(sorted);
+            if self.descend(&next, after, phases - 1) {
+                return true;
+            }
+            self.path.pop();
+            return false;
+        };
+        if position.begin(self.board, *leg).is_ok() {
+            phase.push(*leg);
+            if self.choose(position, others, phase, done, phases) {
+                return true;
+            }
+            phase.pop();
+            position.cancel(self.board, *leg);
+        }
+        !forced && self.choose(position, others, phase, done, phases)
+    }
+}
