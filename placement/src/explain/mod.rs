@@ -83,7 +83,7 @@ pub enum Obstacle {
         /// The limit.
         most: u32,
     },
-    /// The group uses too few domains, and the node's domain is none more.
+    /// The group uses too few domains, and the node adds no domain.
     AtLeast {
         /// The group.
         group: String,
@@ -92,7 +92,7 @@ pub enum Obstacle {
         /// The number of domains.
         least: u32,
     },
-    /// The group uses as many domains as it may, and the node's domain is none of them.
+    /// The group uses as many domains as it may, and the node is in another one.
     AtMost {
         /// The group.
         group: String,

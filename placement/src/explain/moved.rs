@@ -56,7 +56,7 @@ pub(super) fn why(
     MoveReason::Displaced { obstacles, by }
 }
 
-/// Replicas that came to the node, or into a domain where a rule counts them.
+/// Replicas that are new on the node, or in a domain where a rule counts them.
 fn comers(state: &State, replica: usize, home: NodeIx, kinds: &[Kind]) -> Vec<usize> {
     let cluster = state.cluster;
     let came = |other: &usize| *other != replica && state.origin(*other) != state.node_of(*other);

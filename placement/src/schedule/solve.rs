@@ -54,7 +54,7 @@ pub(super) fn solve(board: &Board, steps: u64) -> Solved {
     best
 }
 
-/// Legs that must end before others begin, whatever else is done.
+/// Legs that must end before others begin, in any order of the others.
 struct Order {
     /// Legs on the longest chain that begins with a leg: it needs at least that number of phases.
     tail: Vec<usize>,
