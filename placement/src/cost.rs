@@ -166,7 +166,7 @@ impl<'a> Costs<'a> {
                     (None, Some(_)) => change -= self.move_cost[replica],
                     (None, None) => {}
                 }
-                change + self.fragmentation(of, state, &[Shift { replica, from, to }])
+                change + self.fragmentation(of, &[Shift { replica, from, to }])
             }
         }
     }
@@ -192,7 +192,7 @@ impl<'a> Costs<'a> {
                     - self.of_node[there.ix()]
                     + self.most_moved_change(of, state, &shifts)
             }
-            Objective::Failovers(of) => change + self.fragmentation(of, state, &shifts),
+            Objective::Failovers(of) => change + self.fragmentation(of, &shifts),
         }
     }
 
@@ -243,7 +243,7 @@ impl<'a> Costs<'a> {
         of.service_moves * (new.max(others) - most as i64) as f64
     }
 
-    fn fragmentation(&self, of: &Failovers, state: &State, shifts: &[Shift]) -> f64 {
+    fn fragmentation(&self, of: &Failovers, shifts: &[Shift]) -> f64 {
         let changed = |node: u32| {
             let node = node as usize;
             let mut weight = self.weight[node];
