@@ -104,14 +104,16 @@ pub fn audit_schedule(
         *node = node.filter(|node| cluster.nodes[node.ix()].state != NodeState::Down);
     }
     for (phase, moves) in (1..).zip(&schedule.phases) {
-        let check = Check { cluster, phase, moves, before: &at, overlap: schedule.overlap };
+        let of_replica = moves.iter().map(|of| (of.replica, of)).collect();
+        let overlap = schedule.overlap;
+        let check = Check { cluster, phase, moves, of_replica, before: &at, overlap };
         check.moves(&mut found);
         let mut after = at.clone();
         for of in moves {
             after[of.replica.ix()] = Some(of.to);
         }
         check.capacity(&after, &mut found);
-        for rule in &cluster.rules {
+        for rule in cluster.rules.iter().filter(|rule| check.concerns(rule)) {
             check.rule(rule, &after, &mut found);
         }
         at = after;
@@ -134,6 +136,7 @@ struct Check<'c> {
     cluster: &'c Cluster,
     phase: usize,
     moves: &'c [ScheduledMove],
+    of_replica: BTreeMap<ReplicaIx, &'c ScheduledMove>,
     before: &'c Assignment,
     overlap: Overlap,
 }
@@ -141,11 +144,14 @@ struct Check<'c> {
 impl Check<'_> {
     /// The other half of a swap of roles.
     fn partner(&self, of: &ScheduledMove) -> Option<&ScheduledMove> {
+        if of.kind != MoveKind::Swap {
+            return None;
+        }
         let is_back = |other: &&ScheduledMove| {
             let back = other.from == Some(of.to) && of.from == Some(other.to);
             back && other.kind == MoveKind::Swap
         };
-        let partner = self.moves.iter().find(is_back).filter(|_| of.kind == MoveKind::Swap)?;
+        let partner = self.moves.iter().find(is_back)?;
         let roles = [of, partner].map(|of| self.cluster.replicas[of.replica.ix()].role);
         let services = [of, partner].map(|of| self.cluster.replicas[of.replica.ix()].service);
         let are = roles.contains(&Role::Primary) && roles.contains(&Role::Secondary);
@@ -259,7 +265,7 @@ impl Check<'_> {
         let mut members = self.members(group, level, self.before);
         let mut gets = BTreeSet::new();
         let all = &self.cluster.groups[group.ix()].members;
-        for of in self.moves.iter().filter(|of| all.contains(&of.replica)) {
+        for of in all.iter().filter_map(|member| self.of_replica.get(member)) {
             // A swap within the group leaves it where it is.
             if self.partner(of).is_some_and(|partner| all.contains(&partner.replica)) {
                 continue;
@@ -270,6 +276,23 @@ impl Check<'_> {
             }
         }
         (members, gets)
+    }
+
+    /// Whether the phase moves a member of a group that a rule is about: no other rule can get worse.
+    fn concerns(&self, rule: &Rule) -> bool {
+        let (group, other) = match *rule {
+            Rule::PerDomain { group, .. }
+            | Rule::AtLeast { group, .. }
+            | Rule::AtMost { group, .. } => (group, group),
+            Rule::Near { group, to: other, .. } | Rule::Apart { group, from: other, .. } => {
+                (group, other)
+            }
+        };
+        let moves = |of: GroupIx| {
+            let mut members = self.cluster.groups[of.ix()].members.iter();
+            members.any(|member| self.of_replica.contains_key(member))
+        };
+        moves(group) || moves(other)
     }
 
     fn rule(&self, rule: &Rule, after: &Assignment, found: &mut Vec<ScheduleFlaw>) {

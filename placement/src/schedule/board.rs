@@ -183,13 +183,9 @@ impl<'a> Start<'a> {
                 .collect(),
         };
         self.count(&mut board, &touched, shifts().map(|shift| shift.replica));
-        let of_group = |group: GroupIx| {
-            let counters = board.counters.iter().enumerate();
-            counters.filter(move |(_, counter)| counter.group == group).map(|(at, _)| at)
-        };
         let mut by_group: BTreeMap<GroupIx, Vec<usize>> = BTreeMap::new();
-        for counter in &board.counters {
-            by_group.entry(counter.group).or_insert_with(|| of_group(counter.group).collect());
+        for (at, counter) in board.counters.iter().enumerate() {
+            by_group.entry(counter.group).or_default().push(at);
         }
         let effects = legs.iter().enumerate().map(|(at, leg)| {
             let goes_on = at.checked_sub(1).filter(|before| legs[*before].detour);

@@ -7,12 +7,18 @@ use super::{MoveKind, Overlap, Schedule, ScheduledMove};
 use crate::cluster::{Assignment, Cluster, GroupIx, NodeIx, NodeState, ReplicaIx, Role};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Phases that the exact search looks at: for a part, and for each detour that is tried.
+/// Phases that the exact search looks at: for a part, for all, and for each detour that is tried.
 const STEPS: u64 = 20_000;
+const ALL_STEPS: u64 = 400_000;
 const DETOUR_STEPS: u64 = 300;
+/// Legs of a part whose detours are chosen together. Of a larger part what can be done is done first.
+const SMALL: usize = 24;
 /// Detours that are tried for a part, and how many of them at once.
 const TRIES: usize = 400;
 const DETOURS: usize = 3;
+/// Legs in all tries of a part that is not small, and in all of all parts.
+const LARGE_WORK: usize = 20_000;
+const ALL_WORK: usize = 1_000_000;
 /// Nodes in between that are tried for a move.
 const BETWEEN: usize = 24;
 
@@ -23,40 +29,86 @@ struct Part {
     bound: usize,
 }
 
+/// What is left of the work that a plan may take.
+struct Work {
+    steps: u64,
+    legs: usize,
+}
+
 pub(super) fn plan(cluster: &Cluster, assignment: &Assignment, overlap: Overlap) -> Schedule {
     let today = cluster.replicas.iter();
     let is_lost = |node: &NodeIx| cluster.nodes[node.ix()].state == NodeState::Down;
     let at = today.map(|replica| replica.node.filter(|node| !is_lost(node))).collect();
-    let start = Start::new(cluster, overlap, at);
+    let mut start = Start::new(cluster, overlap, at);
     let mut schedule = Schedule { overlap, phases: Vec::new(), bound: 0, stuck: Vec::new() };
-    let legs = legs(&start, assignment, &mut schedule.stuck);
-    let mut parts: Vec<Part> = Vec::new();
-    for legs in parts_of(&start, legs) {
-        let solved = solve(&start.board(&legs), STEPS);
-        parts.push(Part { bound: solved.bound, legs, solved });
-    }
-    for part in 0..parts.len() {
-        if !parts[part].solved.rest.is_empty() {
-            detour(&start, &mut parts, part);
+    let mut legs = legs(&start, assignment, &mut schedule.stuck);
+    let mut work = Work { steps: ALL_STEPS, legs: ALL_WORK };
+    let mut is_first = true;
+    // Large parts are done as far as they can be, then what is left of them starts from there.
+    while !legs.is_empty() {
+        let parts = round(&start, legs, &mut work);
+        let before = schedule.phases.len();
+        for part in &parts {
+            for (at, phase) in part.solved.phases.iter().enumerate() {
+                if schedule.phases.len() == before + at {
+                    schedule.phases.push(Vec::new());
+                }
+                let moves = phase.iter().flat_map(|leg| moves(&start, &part.legs[*leg]));
+                schedule.phases[before + at].extend(moves);
+            }
+            if is_first {
+                schedule.bound = schedule.bound.max(part.bound);
+            }
         }
-    }
-    for part in &parts {
-        schedule.bound = schedule.bound.max(part.bound);
-        if !part.solved.rest.is_empty() {
+        is_first = false;
+        let goes_on = |part: &&Part| {
+            !part.solved.rest.is_empty()
+                && !part.solved.phases.is_empty()
+                && part.legs.len() > SMALL
+        };
+        let (open, stuck): (Vec<&Part>, Vec<&Part>) = parts.iter().partition(goes_on);
+        for part in stuck.into_iter().filter(|part| !part.solved.rest.is_empty()) {
             schedule.stuck.extend(reasons(&start.board(&part.legs), &part.solved));
         }
-        for (at, phase) in part.solved.phases.iter().enumerate() {
-            if schedule.phases.len() == at {
-                schedule.phases.push(Vec::new());
-            }
-            schedule.phases[at]
-                .extend(phase.iter().flat_map(|leg| moves(&start, &part.legs[*leg])));
+        let mut at = std::mem::take(&mut start.at);
+        for of in schedule.phases[before..].iter().flatten() {
+            at[of.replica.ix()] = Some(of.to);
         }
+        legs = open.into_iter().flat_map(|part| left(part, &at)).collect();
+        start = Start::new(cluster, overlap, at);
     }
     for phase in &mut schedule.phases {
         phase.sort_by_key(|of| of.replica);
     }
+    schedule.stuck.sort_by(|one, other| one.replica.cmp(&other.replica));
     schedule
+}
+
+/// Solves the independent parts of some legs, with detours where that takes some.
+fn round(start: &Start, legs: Vec<Leg>, work: &mut Work) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    for legs in parts_of(start, legs) {
+        let solved = solve(&start.board(&legs), STEPS.min(work.steps));
+        work.steps -= solved.steps;
+        parts.push(Part { bound: solved.bound, legs, solved });
+    }
+    for part in 0..parts.len() {
+        let Part { legs, solved, .. } = &parts[part];
+        // A large part goes on from where it is stuck, if it has done something.
+        if !solved.rest.is_empty() && (legs.len() <= SMALL || solved.phases.is_empty()) {
+            detour(start, &mut parts, part, work);
+        }
+    }
+    parts
+}
+
+/// What a part has not done, from where its replicas are then.
+fn left<'p>(part: &'p Part, at: &'p [Option<NodeIx>]) -> impl Iterator<Item = Leg> + 'p {
+    let rest = part.solved.rest.iter().map(|leg| &part.legs[*leg]);
+    rest.filter(|leg| !leg.detour).map(|leg| Leg {
+        shifts: leg.shifts.iter().map(|of| Shift { from: at[of.replica], ..*of }).collect(),
+        detour: false,
+    })
 }
 
 fn moves<'s>(start: &'s Start, leg: &'s Leg) -> impl Iterator<Item = ScheduledMove> + 's {
@@ -181,16 +233,22 @@ struct Detour {
 }
 
 /// Looks for the fewest detours with which all legs of a part can be made, and of these for the fewest
-/// phases.
-fn detour(start: &Start, parts: &mut [Part], part: usize) {
+/// phases. For a part that is not small, that most of its legs can be made is enough.
+fn detour(start: &Start, parts: &mut [Part], part: usize, work: &mut Work) {
     let options = options(start, parts, part);
-    let mut tries = Tries { start, parts, part, options: &options, left: TRIES, best: None };
-    for count in 1..=DETOURS {
+    let legs = parts[part].legs.len();
+    let is_small = legs <= SMALL;
+    let most = if is_small { TRIES } else { (LARGE_WORK / legs).max(1) };
+    let left = most.min(work.legs / legs.max(1));
+    let best = None;
+    let mut tries = Tries { start, parts, part, options: &options, left, best, is_small };
+    for count in 1..=if is_small { DETOURS } else { 1 } {
         tries.choose(0, &mut Vec::new(), count);
         if tries.best.is_some() {
             break;
         }
     }
+    work.legs -= (left - tries.left) * legs;
     if let Some((detours, mut found)) = tries.best {
         for other in detours.iter().filter_map(|detour| detour.part) {
             parts[other].legs.clear();
@@ -209,13 +267,14 @@ struct Tries<'s, 'c> {
     options: &'s [Detour],
     left: usize,
     best: Option<(Vec<Detour>, Part)>,
+    is_small: bool,
 }
 
 impl Tries<'_, '_> {
     /// Tries `count` of the options from `first` on beside those that are chosen.
     fn choose(&mut self, first: usize, chosen: &mut Vec<Detour>, count: usize) {
         if count == 0 {
-            self.left -= 1;
+            self.left = self.left.saturating_sub(1);
             self.attempt(chosen);
             return;
         }
@@ -234,8 +293,12 @@ impl Tries<'_, '_> {
     fn attempt(&mut self, detours: &[Detour]) {
         let legs = detoured(self.parts, self.part, detours);
         let solved = solve(&self.start.board(&legs), DETOUR_STEPS);
-        let best = self.best.as_ref().map(|(_, best)| best.solved.phases.len());
-        if solved.rest.is_empty() && best.is_none_or(|best| solved.phases.len() < best) {
+        let worth = |of: &Solved| (of.rest.len(), of.phases.len());
+        // The leg of the detour alone is no progress.
+        let now = self.parts[self.part].solved.rest.len();
+        let helps = solved.rest.is_empty() || (!self.is_small && solved.rest.len() < now);
+        let best = self.best.as_ref().map(|(_, best)| worth(&best.solved));
+        if helps && best.is_none_or(|best| worth(&solved) < best) {
             self.best = Some((detours.to_vec(), Part { legs, solved, bound: 0 }));
         }
     }
@@ -271,6 +334,7 @@ fn options(start: &Start, parts: &[Part], part: usize) -> Vec<Detour> {
         }
     }
     let Part { legs, solved, .. } = &parts[part];
+    let is_small = |of: usize| parts[of].legs.len() <= SMALL;
     let is_stuck = |leg: &usize| solved.rest.binary_search(leg).is_ok();
     let (rest, others): (Vec<usize>, Vec<usize>) = (0..legs.len()).partition(is_stuck);
     let mut found = Vec::new();
@@ -290,7 +354,7 @@ fn options(start: &Start, parts: &[Part], part: usize) -> Vec<Detour> {
             let rank = match touched.get(&node) {
                 None if fits_beside(&start.usage[node.ix()]) => 0,
                 Some(of) if *of == part => 1,
-                Some(of) if parts[*of].solved.rest.is_empty() => 2,
+                Some(of) if is_small(*of) && parts[*of].solved.rest.is_empty() => 2,
                 _ => continue,
             };
             let may = cluster.may_run(ReplicaIx::new(shift.replica), node);

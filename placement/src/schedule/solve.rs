@@ -1,7 +1,8 @@
 //! The fewest phases: iterative deepening over their number, greedy where that takes too long.
 
-use super::board::Board;
+use super::board::{Board, OnNode};
 use super::position::Position;
+use crate::cluster::Amount;
 use std::collections::BTreeMap;
 
 /// What the legs of a board can do.
@@ -13,6 +14,8 @@ pub(super) struct Solved {
     pub(super) rest: Vec<usize>,
     /// All legs need at least this number of phases. If they need detours, two.
     pub(super) bound: usize,
+    /// Phases that the exact search looked at.
+    pub(super) steps: u64,
 }
 
 /// Phases of a schedule with a detour, at least.
@@ -33,6 +36,7 @@ pub(super) fn solve(board: &Board, steps: u64) -> Solved {
         phases: Vec::new(),
         rest: (0..legs).collect(),
         bound,
+        steps: 0,
     });
     best.bound = bound;
     if order.is_cyclic || legs > EXACT {
@@ -44,13 +48,15 @@ pub(super) fn solve(board: &Board, steps: u64) -> Solved {
     for phases in bound..most {
         search.failed.clear();
         if search.descend(&Position::new(board), 0, phases) {
-            return Solved { phases: search.path, rest: Vec::new(), bound: phases };
+            let steps = steps - search.steps;
+            return Solved { phases: search.path, rest: Vec::new(), bound: phases, steps };
         }
         if search.steps == 0 {
             break;
         }
         best.bound = if phases == legs { WITH_DETOUR } else { phases + 1 };
     }
+    best.steps = steps - search.steps;
     best
 }
 
@@ -96,10 +102,13 @@ impl Order {
 
     /// A leg waits for one that leaves its node if both do not fit beside what never leaves.
     fn by_nodes(board: &Board, later: &mut [Vec<usize>]) {
-        for (node, place) in board.nodes.iter().enumerate() {
-            let on = |leg: usize| board.effects[leg].nodes.iter().find(|on| on.node == node);
-            let legs = || (0..board.legs.len()).filter_map(|leg| on(leg).map(|on| (leg, on)));
-            let leaves = |leg: usize| board.effects[leg].after.is_none();
+        let mut on_node: Vec<Vec<(usize, &OnNode)>> = vec![Vec::new(); board.nodes.len()];
+        for (leg, effect) in board.effects.iter().enumerate() {
+            effect.nodes.iter().for_each(|on| on_node[on.node].push((leg, on)));
+        }
+        let leaves = |leg: usize| board.effects[leg].after.is_none();
+        for (place, on_node) in board.nodes.iter().zip(&on_node) {
+            let legs = || on_node.iter().copied();
             let mut stays = place.usage.clone();
             for (_, on) in legs().filter(|(leg, _)| leaves(*leg)) {
                 for (stays, change) in stays.iter_mut().zip(&on.change) {
@@ -175,10 +184,11 @@ fn greedy(board: &Board, order: &Order, taste: Taste) -> Solved {
     while !rest.is_empty() {
         let ready = |leg: &usize| board.effects[*leg].after.is_none_or(|before| done[before]);
         let ready: Vec<usize> = rest.iter().copied().filter(ready).collect();
+        let arrivals = Arrivals::of(board, &rest);
         let eager = |leg: &usize| {
             taste != Taste::Patient
                 || order.tail[*leg] > 1
-                || is_out_of_the_way(board, &position, &rest, *leg)
+                || arrivals.have_room(board, &position, *leg)
         };
         let first: Vec<usize> = ready.iter().copied().filter(eager).collect();
         let mut phase = fill(board, &mut position, &first);
@@ -195,18 +205,26 @@ fn greedy(board: &Board, order: &Order, taste: Taste) -> Solved {
         phases.push(phase);
     }
     rest.sort_unstable();
-    Solved { phases, rest, bound: 0 }
+    Solved { phases, rest, bound: 0, steps: 0 }
 }
 
 /// As many of the legs as can run at once, in their order.
 fn fill(board: &Board, position: &mut Position, legs: &[usize]) -> Vec<usize> {
     let mut phase: Vec<usize> = legs.to_vec();
     phase.retain(|leg| position.begin(board, *leg).is_ok());
-    let fails = |position: &Position, phase: &[usize]| {
-        phase.iter().rposition(|leg| position.end(board, *leg).is_err())
-    };
-    while let Some(at) = fails(position, &phase) {
-        position.cancel(board, phase.remove(at));
+    // What one leg may not end with may be another leg that is taken out: until none is.
+    let mut before = usize::MAX;
+    while phase.len() < before {
+        before = phase.len();
+        phase.reverse();
+        phase.retain(|leg| {
+            let ends = position.end(board, *leg).is_ok();
+            if !ends {
+                position.cancel(board, *leg);
+            }
+            ends
+        });
+        phase.reverse();
     }
     if phase.is_empty() {
         // What fails together may be done alone.
@@ -223,34 +241,49 @@ fn fill(board: &Board, position: &mut Position, legs: &[usize]) -> Vec<usize> {
     phase
 }
 
-/// Whether a leg that starts now can never be in the way of the others: where it goes there is room for
-/// all that go there, without any leaving.
-fn is_out_of_the_way(board: &Board, position: &Position, rest: &[usize], leg: usize) -> bool {
-    let effect = &board.effects[leg];
-    let nodes = effect.nodes.iter().filter(|on| on.puts).all(|on| {
-        let mut all = vec![0; on.extra.len()];
-        for other in rest.iter().flat_map(|other| &board.effects[*other].nodes) {
-            if other.node == on.node {
-                all.iter_mut().zip(&other.extra).for_each(|(all, extra)| *all += extra);
+/// What some legs put onto nodes and into domains.
+struct Arrivals {
+    nodes: Vec<Vec<Amount>>,
+    /// Members by counter and domain.
+    members: BTreeMap<(usize, usize), u64>,
+}
+
+impl Arrivals {
+    fn of(board: &Board, legs: &[usize]) -> Arrivals {
+        let mut nodes: Vec<Vec<Amount>> =
+            board.nodes.iter().map(|place| vec![0; place.usage.len()]).collect();
+        let mut members = BTreeMap::new();
+        for effect in legs.iter().map(|leg| &board.effects[*leg]) {
+            for on in &effect.nodes {
+                nodes[on.node].iter_mut().zip(&on.extra).for_each(|(all, extra)| *all += extra);
+            }
+            for on in &effect.counters {
+                *members.entry((on.counter, on.new)).or_default() += 1;
             }
         }
-        position.has_room(board, on.node, &all)
-    });
-    nodes
-        && effect.counters.iter().all(|on| {
-            let of = &board.counters[on.counter];
-            let arrivals = |counter: usize| {
-                let counters = rest.iter().flat_map(|other| &board.effects[*other].counters);
-                let there = counters.filter(|o| o.counter == counter && o.new == on.new).count();
-                there as u64 + u64::from(position.members(counter, on.new))
-            };
-            of.at_least == 0
-                && of.at_most == u32::MAX
-                && of.needs.is_empty()
-                && of.needed_by.is_empty()
-                && arrivals(on.counter) <= u64::from(of.per_domain)
-                && of.apart.iter().all(|from| arrivals(*from) == 0)
-        })
+        Arrivals { nodes, members }
+    }
+
+    /// Whether a leg that starts now can never be in the way of the others: where it goes there is room for
+    /// all that go there, without any leaving.
+    fn have_room(&self, board: &Board, position: &Position, leg: usize) -> bool {
+        let effect = &board.effects[leg];
+        let mut nodes = effect.nodes.iter().filter(|on| on.puts);
+        let members = |counter: usize, domain: usize| {
+            let arrive = self.members.get(&(counter, domain)).copied().unwrap_or(0);
+            arrive + u64::from(position.members(counter, domain))
+        };
+        nodes.all(|on| position.has_room(board, on.node, &self.nodes[on.node]))
+            && effect.counters.iter().all(|on| {
+                let of = &board.counters[on.counter];
+                of.at_least == 0
+                    && of.at_most == u32::MAX
+                    && of.needs.is_empty()
+                    && of.needed_by.is_empty()
+                    && members(on.counter, on.new) <= u64::from(of.per_domain)
+                    && of.apart.iter().all(|from| members(*from, on.new) == 0)
+            })
+    }
 }
 
 /// A depth-first search over the legs of one phase after another.
@@ -279,8 +312,9 @@ impl Search<'_, '_> {
         let ready = |leg: &usize| {
             self.board.effects[*leg].after.is_none_or(|before| done >> before & 1 == 1)
         };
+        let arrivals = Arrivals::of(self.board, &rest);
         let forced = |leg: usize| {
-            self.order.tail[leg] == phases || is_out_of_the_way(self.board, position, &rest, leg)
+            self.order.tail[leg] == phases || arrivals.have_room(self.board, position, leg)
         };
         let mut options: Vec<(usize, bool)> =
             rest.iter().copied().filter(ready).map(|leg| (leg, forced(leg))).collect();
