@@ -1,6 +1,7 @@
 //! `ras-placement/1`: where each replica runs, as one JSON file.
 
 use super::ClusterError;
+use super::broken::not_read;
 use super::whole_file::write_whole;
 use placement::{
     Assignment, Cluster, Found, MoveKind, NodeIx, Overlap, Schedule, ScheduleFlaw, Stuck, Violation,
@@ -189,8 +190,8 @@ pub fn read_assignment(file: &Path, cluster: &Cluster) -> Result<Assignment, Clu
 /// The assignment, or the member that breaks a rule, with that rule.
 fn parse(text: &[u8], cluster: &Cluster) -> Result<Assignment, (String, String)> {
     let mut json = serde_json::Deserializer::from_slice(text);
-    let read: AssignmentOf = serde_path_to_error::deserialize(&mut json)
-        .map_err(|error| (error.path().to_string(), error.inner().to_string()))?;
+    let read: AssignmentOf =
+        serde_path_to_error::deserialize(&mut json).map_err(|error| not_read(&error))?;
     if read.format != PLACEMENT_FORMAT {
         let rule = format!("is {:?}; this reads {PLACEMENT_FORMAT:?}", read.format);
         return Err(("format".to_owned(), rule));
