@@ -31,12 +31,12 @@ fn cluster(nodes: usize) -> Cluster {
     builder.build()
 }
 
-/// Loads above half of the capacity cost.
+/// Loads above those of an average node cost.
 fn balanced(mut cluster: Cluster) -> Cluster {
     let nodes = cluster.nodes.len();
     cluster.objective = Objective::Reassignment(Reassignment {
         load: vec![1.0, 1.0],
-        safety: vec![vec![500, 500]; nodes],
+        safety: vec![vec![720, 760]; nodes],
         balance: Vec::new(),
         replica_moves: 1.0,
         service_moves: 1.0,
