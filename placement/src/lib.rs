@@ -25,11 +25,15 @@ mod bound;
 mod builder;
 mod cluster;
 mod cost;
+mod deviation;
+mod even;
 mod limits;
 mod mend;
 mod random;
 mod repack;
+mod repair;
 mod search;
+mod service_fabric;
 mod state;
 mod tally;
 mod value;
@@ -38,10 +42,11 @@ pub use audit::{Violation, audit};
 pub use bound::bound;
 pub use builder::Builder;
 pub use cluster::{
-    Amount, Assignment, Balance, Cluster, DomainIx, Failovers, Group, GroupIx, Level, LevelIx,
-    Metric, MetricIx, Node, NodeIx, NodeState, Objective, Reassignment, Replica, ReplicaIx, Role,
-    Rule, Service, ServiceIx,
+    Amount, Assignment, Balance, Cluster, DomainIx, Evenness, Failovers, Group, GroupIx, Level,
+    LevelIx, Metric, MetricIx, Node, NodeIx, NodeState, Objective, Reassignment, Replica,
+    ReplicaIx, Role, Rule, Service, ServiceIx,
 };
 pub use limits::{Limits, Progress};
 pub use search::{Found, search};
+pub use service_fabric::{ServiceFabric, annealing};
 pub use value::{Value, evaluate};
