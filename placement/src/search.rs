@@ -43,7 +43,7 @@ const REPACK_STEPS: u64 = 200_000;
 /// Broken replicas and nodes above which they are mended greedily: looking for the fewest moves would
 /// take too long.
 const MANY: usize = 100;
-/// The share of the search after which what greedy moves have left is not looked at further.
+/// The share of a search for balance after which what greedy moves have left is not looked at further.
 const MEND_SHARE: f64 = 0.3;
 
 /// Finds an assignment of little value.
@@ -72,10 +72,17 @@ fn make_valid(state: &mut State, limits: &Limits) {
     let must_end = || limits.share(0) >= 1.0;
     if faults(state) > MANY {
         let mut costs = Costs::new(state);
-        if (1..MANY).contains(&repair(state, &mut costs, &must_end)) {
-            mend(state, MEND_STEPS, &|| limits.share(0) >= MEND_SHARE);
+        let left = repair(state, &mut costs, &must_end);
+        if let Objective::Balance(_) = state.cluster.objective {
+            // Most of the time is for the balance.
+            if (1..MANY).contains(&left) {
+                mend(state, MEND_STEPS, &|| limits.share(0) >= MEND_SHARE);
+            }
+            return;
         }
-        return;
+        if left == 0 {
+            return;
+        }
     }
     if mend(state, MEND_STEPS, &must_end) {
         return;
