@@ -4,10 +4,12 @@ mod broken;
 mod error;
 mod file;
 pub mod kubernetes;
+mod objective;
 mod reservation;
 mod result;
 pub mod roadef;
 mod schema;
+pub mod service_fabric;
 mod whole_file;
 
 pub use error::ClusterError;
