@@ -1,8 +1,9 @@
 //! The objective as sums that a move changes in a few places.
 
 use crate::cluster::{Amount, Failovers, NodeIx, NodeState, Objective, Reassignment};
+use crate::deviation::{Deviation, Transfer};
 use crate::state::State;
-use crate::value::evaluate;
+use crate::value::evaluate_as;
 
 /// The value of a state, with what is needed to tell what a move would change.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub(crate) struct Costs<'a> {
     least: Vec<Vec<f64>>,
     /// Nodes of each domain, by level of the objective.
     members: Vec<Vec<Vec<u32>>>,
+    /// Sums of the loads, where their deviation counts.
+    deviation: Option<Deviation>,
 }
 
 /// A replica that moves.
@@ -38,9 +41,14 @@ struct Shift {
 
 impl<'a> Costs<'a> {
     pub(crate) fn new(state: &State<'a>) -> Costs<'a> {
+        Costs::of(&state.cluster.objective, state)
+    }
+
+    /// The value under another objective than the cluster's.
+    pub(crate) fn of(objective: &'a Objective, state: &State) -> Costs<'a> {
         let cluster = state.cluster;
         let mut costs = Costs {
-            objective: &cluster.objective,
+            objective,
             total: 0.0,
             of_node: vec![0.0; cluster.nodes.len()],
             moved: vec![0; cluster.services.len()],
@@ -51,8 +59,12 @@ impl<'a> Costs<'a> {
             weight: vec![0.0; cluster.nodes.len()],
             least: Vec::new(),
             members: Vec::new(),
+            deviation: None,
         };
-        if let Objective::Failovers(of) = &cluster.objective {
+        if let Objective::Balance(of) = objective {
+            costs.deviation = Some(Deviation::new(of, state));
+        }
+        if let Objective::Failovers(of) = objective {
             for level in &of.levels {
                 let level = &cluster.levels[level.ix()];
                 let mut members = vec![Vec::new(); level.domains.len()];
@@ -71,7 +83,11 @@ impl<'a> Costs<'a> {
 
     /// Computes everything from the state.
     pub(crate) fn reset(&mut self, state: &State) {
-        self.total = evaluate(state.cluster, state.assignment()).total;
+        self.total = evaluate_as(state.cluster, self.objective, state.assignment()).total;
+        if let Some(deviation) = &mut self.deviation {
+            deviation.reset(state);
+            self.total = deviation.value();
+        }
         for node in 0..self.of_node.len() {
             self.of_node[node] = self.node(state, node, |_| 0);
         }
@@ -138,7 +154,7 @@ impl<'a> Costs<'a> {
             return 0.0;
         };
         match self.objective {
-            Objective::Failovers(_) => self.move_cost[replica],
+            Objective::Failovers(_) | Objective::Balance(_) => self.move_cost[replica],
             Objective::Reassignment(of) => {
                 of.replica_moves * state.cluster.replicas[replica].move_cost
                     + of.node_moves * f64::from(of.between[origin.ix()][node.ix()])
@@ -150,6 +166,12 @@ impl<'a> Costs<'a> {
     pub(crate) fn shift(&self, state: &State, replica: usize, to: NodeIx) -> f64 {
         let from = state.node_of(replica);
         let demand = state.demand(replica);
+        if let Some(deviation) = &self.deviation {
+            let shift = Shift { replica, from, to };
+            let moved = deviation.moved + Self::move_cost_change(state, &shift);
+            let value = deviation.value_after(state, Transfer { from, to }, |m| demand[m], moved);
+            return value - self.total;
+        }
         let mut change = self.placed(state, replica, to);
         match self.objective {
             Objective::Reassignment(of) => {
@@ -170,6 +192,8 @@ impl<'a> Costs<'a> {
                 }
                 change + self.fragmentation(of, &[Shift { replica, from, to }])
             }
+            // Its value is not a sum: see above.
+            Objective::Balance(_) => change,
         }
     }
 
@@ -219,6 +243,14 @@ impl<'a> Costs<'a> {
             Shift { replica: one, from: Some(here), to: there },
             Shift { replica: other, from: Some(there), to: here },
         ];
+        if let Some(deviation) = &self.deviation {
+            let (leaves, comes) = (state.demand(one), state.demand(other));
+            let costs = shifts.iter().map(|shift| Self::move_cost_change(state, shift));
+            let moved = deviation.moved + costs.sum::<f64>();
+            let transfer = Transfer { from: Some(here), to: there };
+            let amount = |m: usize| leaves[m] - comes[m];
+            return deviation.value_after(state, transfer, amount, moved) - self.total;
+        }
         let change = self.placed(state, one, there) + self.placed(state, other, here)
             - self.placed(state, one, here)
             - self.placed(state, other, there);
@@ -232,7 +264,21 @@ impl<'a> Costs<'a> {
                     + self.most_moved_change(of, state, &shifts)
             }
             Objective::Failovers(of) => change + self.fragmentation(of, &shifts),
+            Objective::Balance(_) => change,
         }
+    }
+
+    /// The sums of the loads, where their deviation counts.
+    pub(crate) fn deviation(&self) -> Option<&Deviation> {
+        self.deviation.as_ref()
+    }
+
+    /// By how much the cost of moves changes. A replica of a lost node counts before it is placed.
+    fn move_cost_change(state: &State, shift: &Shift) -> f64 {
+        let origin = state.origin(shift.replica);
+        let is_moved = |node: Option<NodeIx>| f64::from(origin.is_some() && node != origin);
+        let cost = state.cluster.replicas[shift.replica].move_cost;
+        cost * (is_moved(Some(shift.to)) - is_moved(shift.from))
     }
 
     /// By how much the number of moved replicas of a service changes.
@@ -320,8 +366,14 @@ impl<'a> Costs<'a> {
     pub(crate) fn apply_shift(&mut self, state: &mut State, replica: usize, to: NodeIx, by: f64) {
         let shift = Shift { replica, from: state.node_of(replica), to };
         let moved = Self::moved_change(state, &shift);
-        state.shift(replica, to);
         self.total += by;
+        if let Some(deviation) = &mut self.deviation {
+            let demand = state.demand(replica);
+            let cost = deviation.moved + Self::move_cost_change(state, &shift);
+            deviation.apply(state, Transfer { from: shift.from, to }, |m| demand[m], cost);
+            self.total = deviation.value();
+        }
+        state.shift(replica, to);
         self.update(state, &[shift], &[moved]);
     }
 
@@ -333,9 +385,17 @@ impl<'a> Costs<'a> {
             Shift { replica: other, from: Some(there), to: here },
         ];
         let moved = shifts.each_ref().map(|shift| Self::moved_change(state, shift));
+        self.total += by;
+        if let Some(deviation) = &mut self.deviation {
+            let (leaves, comes) = (state.demand(one), state.demand(other));
+            let costs = shifts.iter().map(|shift| Self::move_cost_change(state, shift));
+            let cost = deviation.moved + costs.sum::<f64>();
+            let transfer = Transfer { from: Some(here), to: there };
+            deviation.apply(state, transfer, |m| leaves[m] - comes[m], cost);
+            self.total = deviation.value();
+        }
         state.shift(one, there);
         state.shift(other, here);
-        self.total += by;
         self.update(state, &shifts, &moved);
     }
 
@@ -382,7 +442,8 @@ fn with_exact_sums(numbers: impl Iterator<Item = f64>) -> Vec<f64> {
 mod tests {
     use super::Costs;
     use crate::cluster::{
-        Balance, Cluster, Failovers, LevelIx, MetricIx, NodeIx, Objective, Reassignment, ServiceIx,
+        Balance, Cluster, Evenness, Failovers, LevelIx, MetricIx, NodeIx, NodeState, Objective,
+        Reassignment, ServiceIx,
     };
     use crate::random::Random;
     use crate::state::State;
@@ -409,7 +470,7 @@ mod tests {
         builder.objective(objective).with(regroup).build()
     }
 
-    fn objectives() -> [Objective; 2] {
+    fn objectives() -> [Objective; 3] {
         [
             Objective::Failovers(Failovers {
                 fragmentation: 0.5,
@@ -429,7 +490,58 @@ mod tests {
                 node_moves: 1.0,
                 between: (0..5).map(|from| (0..5).map(|to| from * to % 4).collect()).collect(),
             }),
+            Objective::Balance(Evenness { weights: vec![2.0, 1.0], moves: 3.0 }),
         ]
+    }
+
+    /// Load of a node that is lost or draining does not count, and a replica of a lost node has moved.
+    #[test]
+    fn deviation_adds_up_with_nodes_that_are_not_up() {
+        let mut cluster = cluster(Objective::Balance(Evenness::of(2)));
+        cluster.nodes[0].state = NodeState::Down;
+        cluster.nodes[1].state = NodeState::Draining;
+        let mut state = State::today(&cluster);
+        let mut costs = Costs::new(&state);
+        let mut random = Random::new(5);
+        for _ in 0..2_000 {
+            let (replica, to) = (random.below(24), NodeIx::new(1 + random.below(4)));
+            if state.node_of(replica) != Some(to) {
+                let change = costs.shift(&state, replica, to);
+                costs.apply_shift(&mut state, replica, to, change);
+                let value = evaluate(&cluster, state.assignment()).total;
+                assert!((costs.total - value).abs() < 1e-9, "{} is {value}", costs.total);
+            }
+        }
+    }
+
+    /// The sums of the deviation are whole numbers.
+    #[test]
+    fn deviation_is_the_same_to_the_bit_after_moves_back() {
+        let mut cluster = cluster(Objective::Balance(Evenness::of(2)));
+        for (at, replica) in (0..).zip(&mut cluster.replicas) {
+            replica.demand = vec![999_999_999_999 - at, 1_000_000_007 * at];
+        }
+        let mut state = State::today(&cluster);
+        state.put(7, NodeIx::new(2));
+        let mut costs = Costs::new(&state);
+        let before = costs.total;
+        let mut random = Random::new(4);
+        let mut journal = Vec::new();
+        for _ in 0..1_000 {
+            let (replica, to) = (random.below(24), NodeIx::new(random.below(5)));
+            let from = state.node_of(replica).expect("all have a node");
+            if from != to {
+                journal.push((replica, from));
+                let change = costs.shift(&state, replica, to);
+                costs.apply_shift(&mut state, replica, to, change);
+            }
+        }
+        assert!((costs.total - before).abs() > 1.0);
+        for (replica, from) in journal.into_iter().rev() {
+            let change = costs.shift(&state, replica, from);
+            costs.apply_shift(&mut state, replica, from, change);
+        }
+        assert_eq!(costs.total.to_bits(), before.to_bits());
     }
 
     #[test]

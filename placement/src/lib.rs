@@ -26,14 +26,18 @@ mod bound;
 mod builder;
 mod cluster;
 mod cost;
+mod deviation;
+mod even;
 mod explain;
 mod limits;
 mod mend;
 mod order;
 mod random;
 mod repack;
+mod repair;
 mod schedule;
 mod search;
+mod service_fabric;
 mod state;
 mod tally;
 #[cfg(test)]
@@ -45,9 +49,9 @@ pub use audit_schedule::{ScheduleFlaw, audit_schedule};
 pub use bound::bound;
 pub use builder::Builder;
 pub use cluster::{
-    Amount, Assignment, Balance, Cluster, DomainIx, Failovers, Group, GroupIx, Level, LevelIx,
-    Metric, MetricIx, Node, NodeIx, NodeState, Objective, Reassignment, Replica, ReplicaIx, Role,
-    Rule, Service, ServiceIx,
+    Amount, Assignment, Balance, Cluster, DomainIx, Evenness, Failovers, Group, GroupIx, Level,
+    LevelIx, Metric, MetricIx, Node, NodeIx, NodeState, Objective, Reassignment, Replica,
+    ReplicaIx, Role, Rule, Service, ServiceIx,
 };
 pub use explain::{
     Explanation, InTheWay, MoveReason, NodeClass, NotPlaced, Obstacle, Outcome, Relaxation, explain,
@@ -57,4 +61,5 @@ pub use schedule::{
     Blocker, MoveKind, Overlap, Schedule, ScheduledMove, Stuck, schedule, schedule_with,
 };
 pub use search::{Found, search};
+pub use service_fabric::{ServiceFabric, annealing};
 pub use value::{Value, evaluate};

@@ -2,7 +2,7 @@
 //! tested against, and what the audit reports.
 
 use crate::cluster::{
-    Assignment, Cluster, Failovers, LevelIx, MetricIx, NodeState, Objective, Reassignment,
+    Assignment, Cluster, Evenness, Failovers, LevelIx, MetricIx, NodeState, Objective, Reassignment,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -18,12 +18,22 @@ pub struct Value {
 
 /// The value of an assignment.
 pub fn evaluate(cluster: &Cluster, assignment: &Assignment) -> Value {
-    let terms: BTreeMap<&'static str, f64> = match &cluster.objective {
+    evaluate_as(cluster, &cluster.objective, assignment)
+}
+
+/// The value of an assignment under another objective than the cluster's.
+pub(crate) fn evaluate_as(
+    cluster: &Cluster,
+    objective: &Objective,
+    assignment: &Assignment,
+) -> Value {
+    let terms: BTreeMap<&'static str, f64> = match objective {
         Objective::Failovers(costs) => BTreeMap::from([
             ("moves", moves(cluster, assignment)),
             ("fragmentation", costs.fragmentation * fragmentation(cluster, costs, assignment)),
         ]),
         Objective::Reassignment(costs) => reassignment(cluster, costs, assignment),
+        Objective::Balance(evenness) => balance(cluster, evenness, assignment),
     };
     Value { total: terms.values().sum(), terms }
 }
@@ -57,6 +67,42 @@ fn fragmentation(cluster: &Cluster, costs: &Failovers, assignment: &Assignment) 
     };
     // An empty sum is -0.
     costs.levels.iter().map(of_level).fold(0.0, |sum, level| sum + level)
+}
+
+/// What keeps the value of moves from vanishing where the load is even, in the unit of the metrics.
+pub(crate) const EVEN: f64 = 0.001;
+/// What keeps a move from doubling the value of a small cluster, in replicas.
+pub(crate) const STEADY: f64 = 1_000.0;
+
+/// The deviation, and what the moves add to it.
+fn balance(
+    cluster: &Cluster,
+    evenness: &Evenness,
+    assignment: &Assignment,
+) -> BTreeMap<&'static str, f64> {
+    let (mut sum, mut weights) = (0.0, 0.0);
+    for (metric, weight) in evenness.weights.iter().enumerate() {
+        let mut load = vec![0; cluster.nodes.len()];
+        for (replica, node) in cluster.replicas.iter().zip(assignment) {
+            if let Some(node) = node {
+                load[node.ix()] += replica.demand[metric];
+            }
+        }
+        let nodes = cluster.nodes.iter().zip(&load);
+        let loads: Vec<f64> =
+            nodes.filter(|(node, _)| node.state.holds()).map(|(_, load)| *load as f64).collect();
+        let count = loads.len().max(1) as f64;
+        let mean = loads.iter().sum::<f64>() / count;
+        let variance = loads.iter().map(|load| (load - mean).powi(2)).sum::<f64>() / count;
+        sum += weight * variance.sqrt();
+        weights += weight;
+    }
+    let deviation = if weights > 0.0 { sum / weights } else { 0.0 } + EVEN;
+    let steady = cluster.replicas.len() as f64 + STEADY;
+    BTreeMap::from([
+        ("deviation", deviation),
+        ("moves", deviation * evenness.moves * moves(cluster, assignment) / steady),
+    ])
 }
 
 fn reassignment(

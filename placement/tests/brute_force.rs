@@ -5,10 +5,12 @@ mod common;
 
 use common::{DOWN, Small, has};
 use placement::{
-    Assignment, Cluster, Failovers, LevelIx, Limits, NodeIx, Objective, audit, bound, evaluate,
-    search,
+    Assignment, Cluster, Evenness, Failovers, LevelIx, Limits, NodeIx, Objective, ServiceFabric,
+    annealing, audit, bound, evaluate, search,
 };
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 fn small() -> impl Strategy<Value = Small> {
     common::small(common::Shape {
@@ -83,6 +85,31 @@ fn is_valid(of: &Small, at: &[usize]) -> bool {
         })
 }
 
+/// (Average standard deviation + 0.001) (1 + moves / (replicas + 1000)), from the description alone: the
+/// first metric weighs twice as much as the second.
+fn energy(of: &Small, at: &[usize], weight: f64) -> f64 {
+    // Draining and lost nodes hold nothing.
+    let holds = |node: &usize| matches!(of.states[*node], 0 | 3);
+    let nodes: Vec<usize> = (0..of.capacities.len()).filter(holds).collect();
+    let deviation = |demand: &dyn Fn(usize) -> i64| {
+        let load = |node: &usize| -> f64 {
+            (0..at.len()).filter(|r| at[*r] == *node).map(|r| demand(r) as f64).sum()
+        };
+        let loads: Vec<f64> = nodes.iter().map(load).collect();
+        let mean = loads.iter().sum::<f64>() / loads.len() as f64;
+        let squares: f64 = loads.iter().map(|load| (load - mean) * (load - mean)).sum();
+        (squares / loads.len() as f64).sqrt()
+    };
+    let average = (2.0 * deviation(&|r| of.replicas[r].a) + deviation(&|r| of.replicas[r].b)) / 3.0;
+    let moved = of
+        .replicas
+        .iter()
+        .zip(at)
+        .filter(|(replica, now)| replica.today.is_some_and(|today| today != **now));
+    let cost: f64 = moved.map(|(replica, _)| f64::from(replica.move_cost)).sum();
+    (average + 0.001) * (1.0 + weight * cost / (at.len() as f64 + 1_000.0))
+}
+
 fn all(of: &Small) -> Vec<Vec<usize>> {
     let (nodes, replicas) = (of.capacities.len(), of.replicas.len());
     let count = nodes.pow(u32::try_from(replicas).expect("few"));
@@ -124,6 +151,50 @@ proptest! {
     }
 
     #[test]
+    fn no_valid_assignment_is_below_the_bound_of_balance(of in small(), moves in 0..4_u8) {
+        let mut cluster = cluster(&of, false);
+        let weights = vec![1.0, 0.5];
+        cluster.objective = Objective::Balance(Evenness { weights, moves: f64::from(moves) });
+        let bound = bound(&cluster);
+        for at in all(&of).into_iter().filter(|at| is_valid(&of, at)) {
+            let value = energy(&of, &at, f64::from(moves));
+            let found = evaluate(&cluster, &assignment(&at)).total;
+            prop_assert!((found - value).abs() < 1e-9, "{:?}: {} is {}", at, found, value);
+            prop_assert!(value >= bound - 1e-9, "{:?}: {} below {}", at, value, bound);
+        }
+    }
+
+    #[test]
+    fn annealing_keeps_what_holds_and_its_throttle(mut of in small(), most in 0..3_u64, share in 0..3_u8) {
+        // Replicas of lost nodes break one rule today and another one without a node.
+        of.states.iter_mut().for_each(|state| *state %= 2);
+        let mut cluster = cluster(&of, false);
+        cluster.objective = Objective::Balance(Evenness { weights: vec![1.0, 0.5], moves: 0.0 });
+        let settings = ServiceFabric {
+            most_moves: most,
+            largest_share: f64::from(share) / 3.0,
+            ..ServiceFabric::default()
+        };
+        let found = annealing(&cluster, &settings, &Limits::rounds(2));
+        let today = cluster.today();
+        let before = audit(&cluster, &today);
+        // A broken rule about a replica of both its groups can be broken in another domain.
+        let no_worse = found.violations.len() <= before.len() || !of.rules.is_empty();
+        prop_assert!(no_worse, "{:?}", found.violations);
+        if before.is_empty() {
+            // Nothing is new or broken: the moves are those of balancing.
+            let moved = today.iter().zip(&found.assignment).filter(|(from, to)| from != to).count();
+            let of_share = today.len() * usize::from(share) / 3;
+            prop_assert!(moved <= of_share.min(usize::try_from(most).expect("small")), "{}", moved);
+            let value = evaluate(&cluster, &today).total;
+            prop_assert!(found.value.total <= value + 1e-9);
+            prop_assert_eq!(&found.violations, &[]);
+        }
+        let again = annealing(&cluster, &settings, &Limits::rounds(2));
+        prop_assert_eq!(found.assignment, again.assignment);
+    }
+
+    #[test]
     fn what_the_search_calls_valid_is_valid_and_whole(of in small(), fragmentation in any::<bool>()) {
         let cluster = cluster(&of, fragmentation);
         let found = search(&cluster, &Limits::rounds(1));
@@ -151,4 +222,29 @@ proptest! {
             None => prop_assert!(!found.violations.is_empty()),
         }
     }
+}
+
+/// Of the same 400 random clusters with room, how many end at the best of all assignments.
+#[test]
+fn with_room_most_balances_are_the_best_of_all_assignments() {
+    let mut runner = TestRunner::deterministic();
+    let (mut solved, mut best_found, mut worst) = (0, 0, 1.0_f64);
+    for _ in 0..400 {
+        let mut of = small().new_tree(&mut runner).expect("it is not filtered").current();
+        of.rules.clear();
+        of.capacities.fill((100, 100));
+        let mut cluster = cluster(&of, false);
+        cluster.objective = Objective::Balance(Evenness { weights: vec![1.0, 0.5], moves: 1.0 });
+        let valid = all(&of).into_iter().filter(|at| is_valid(&of, at));
+        let best = valid.map(|at| energy(&of, &at, 1.0)).min_by(f64::total_cmp);
+        let found = search(&cluster, &Limits::rounds(3));
+        let Some(best) = best else { continue };
+        assert_eq!(found.violations, []);
+        assert!(found.value.total >= best - 1e-9);
+        solved += 1;
+        best_found += usize::from(found.value.total <= best + 1e-9);
+        worst = worst.max(found.value.total / best);
+    }
+    assert!(best_found * 100 >= solved * 99, "{best_found} of {solved}");
+    assert!(worst <= 1.01, "{worst}");
 }

@@ -7,11 +7,11 @@ use super::ClusterError;
 use super::broken::{Broken, broken, not_read};
 use super::limits::sums_are_limited;
 use super::reservation::nodes_of;
-use super::schema::{NodeOf, ObjectiveOf, RoleOf, Root, ServiceOf, StateOf};
+use super::schema::{NodeOf, RoleOf, Root, ServiceOf, StateOf};
 use fleet::{RegionSnapshot, ReservationIx};
 use placement::{
-    Amount, Cluster, DomainIx, Failovers, Group, GroupIx, Level, LevelIx, Metric, Node, NodeIx,
-    NodeState, Objective, Replica, ReplicaIx, Role, Rule, Service, ServiceIx,
+    Amount, Cluster, DomainIx, Group, GroupIx, Level, LevelIx, Metric, Node, NodeIx, NodeState,
+    Replica, ReplicaIx, Role, Rule, Service, ServiceIx,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -158,7 +158,7 @@ impl<'r> Reader<'r> {
             replicas: Vec::new(),
             groups: Vec::new(),
             rules: Vec::new(),
-            objective: self.objective(&root.objective)?,
+            objective: root.objective.read(&self.metrics, &self.levels)?,
         };
         for (position, node) in root.nodes.iter().enumerate() {
             let at = format!("nodes[{position}].capacity");
@@ -212,17 +212,6 @@ impl<'r> Reader<'r> {
             Level { name: name.to_owned(), domains, domain_of }
         };
         levels.into_iter().map(|(name, _)| read(name)).collect()
-    }
-
-    fn objective(&self, of: &ObjectiveOf) -> Result<Objective, Broken> {
-        let ObjectiveOf::Failovers { fragmentation, levels } = of;
-        let at = "objective.failovers";
-        if !(0.0..=1.0).contains(fragmentation) {
-            return Err(broken(format!("{at}.fragmentation"), "must be from 0 to 1"));
-        }
-        let levels = levels.iter().map(|name| self.level(&format!("{at}.levels"), name));
-        let levels = levels.collect::<Result<_, _>>()?;
-        Ok(Objective::Failovers(Failovers { fragmentation: *fragmentation, levels }))
     }
 
     fn level(&self, at: &str, name: &str) -> Result<LevelIx, Broken> {

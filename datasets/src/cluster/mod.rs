@@ -5,10 +5,12 @@ mod error;
 mod file;
 pub mod kubernetes;
 mod limits;
+mod objective;
 mod reservation;
 mod result;
 pub mod roadef;
 mod schema;
+pub mod service_fabric;
 mod whole_file;
 
 pub use error::ClusterError;

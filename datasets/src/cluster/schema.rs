@@ -1,5 +1,6 @@
 //! Members of `ras-cluster/1`.
 
+use super::objective::ObjectiveOf;
 use placement::Amount;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -110,24 +111,6 @@ pub enum RoleOf {
     Secondary,
     #[default]
     Instance,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum ObjectiveOf {
-    /// Moves by weight, and failovers to expect because of fragmentation.
-    Failovers {
-        #[serde(default)]
-        fragmentation: f64,
-        #[serde(default)]
-        levels: Vec<String>,
-    },
-}
-
-impl Default for ObjectiveOf {
-    fn default() -> ObjectiveOf {
-        ObjectiveOf::Failovers { fragmentation: 0.0, levels: Vec::new() }
-    }
 }
 
 fn one() -> f64 {
