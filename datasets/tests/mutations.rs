@@ -7,7 +7,7 @@
 mod common;
 
 use common::{bytes_of, said, small, small_snapshot};
-use datasets::cluster::{ClusterError, kubernetes, roadef};
+use datasets::cluster::{ClusterError, kubernetes, roadef, service_fabric};
 use datasets::{read_assignment, read_snapshot, write_parts, write_result};
 use fleet::Targets;
 use placement::{Cluster, Limits, audit, audit_schedule, evaluate, schedule, search};
@@ -203,6 +203,9 @@ fn assignments() {
     assert!(survived < 750, "the mutations hardly hurt: {survived} read");
 }
 
+/// Replicas of a cluster that is searched.
+const SEARCHED: usize = 40;
+
 /// A cluster that is read is one that can be placed, and an error names its file, a place and a rule.
 fn used(dir: &Path, read: Result<Cluster, ClusterError>) -> Result<(), String> {
     let folder = format!("{}/", dir.display());
@@ -217,6 +220,9 @@ fn used(dir: &Path, read: Result<Cluster, ClusterError>) -> Result<(), String> {
     let today = cluster.today();
     audit(&cluster, &today);
     evaluate(&cluster, &today);
+    if cluster.replicas.len() > SEARCHED {
+        return Ok(());
+    }
     let found = search(&cluster, &Limits::rounds(1));
     let made = schedule(&cluster, &found.assignment);
     assert_eq!(audit_schedule(&cluster, &found.assignment, &made), []);
@@ -234,7 +240,7 @@ fn clusters() {
         json!({"name": name, "role": role, "node": node, "move_cost": 1.0,
             "demand": {"cpu": 60, "memory": 7}})
     };
-    let file = json!({
+    let mut file = json!({
         "format": "ras-cluster/1", "name": "orders",
         "metrics": [{"name": "cpu"}, {"name": "memory", "transient": true}],
         "nodes": [node("n1", "a"), node("n2", "a"), node("n3", "b"), node("n4", "c")],
@@ -249,9 +255,14 @@ fn clusters() {
         ],
         "objective": {"failovers": {"fragmentation": 0.05, "levels": ["rack"]}},
     });
-    let path = dir.path().join("cluster.json");
+    let [path, balanced] = ["cluster.json", "balanced.json"].map(|name| dir.path().join(name));
     std::fs::write(&path, file.to_string()).unwrap();
-    let read = || used(dir.path(), datasets::cluster::read(&path));
+    file["objective"] = json!({"balance": {"weights": {"cpu": 0.5}, "moves": 2.0}});
+    std::fs::write(&balanced, file.to_string()).unwrap();
+    let read = || {
+        used(dir.path(), datasets::cluster::read(&path))?;
+        used(dir.path(), datasets::cluster::read(&balanced))
+    };
     let [survived, _] = rounds_of(dir.path(), 3_000, 9, mutate_members, read);
     println!("3000 damaged clusters: {survived} read");
     assert!((100..2_000).contains(&survived), "{survived} read");
@@ -320,4 +331,20 @@ fn models_of_the_challenge() {
     let [survived, _] = rounds_of(dir.path(), 3_000, 11, mutate_numbers, read);
     println!("3000 damaged models: {survived} read");
     assert!((100..2_500).contains(&survived), "{survived} read");
+}
+
+#[test]
+fn parameters_of_the_service_fabric_simulator() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "# 1\n<Config\nLoadBalancingEnabled = true\n>\n\nMetricCount:2\n\
+        FaultDomains:{dc1,dc2,dc3}\nNodeCount:6\nPartitionCount:{2, 3, 2}\n\
+        ReplicaCountPerPartition:{3, 2, 2}\nNodeCapacityRange:{P/5/100/100,P/5/100/100}\n\
+        PrimaryLoadRange:{P/5/10/0,P/5/10/0}\nSecondaryLoadRange:{U/5/10,U/5/10}\n\
+        AffinitizedServicePair:1,2\n";
+    let path = dir.path().join("parameters.txt");
+    std::fs::write(&path, text).unwrap();
+    let read = || used(dir.path(), service_fabric::read(&path, 1).map(|of| of.cluster));
+    let [survived, _] = rounds(dir.path(), 1_000, 12, read);
+    println!("1000 damaged parameters: {survived} read");
+    assert!((50..900).contains(&survived), "{survived} read");
 }

@@ -59,7 +59,7 @@ pub fn render(of: &PlacementPage) -> String {
                     (terms(of.found))
                 }
                 (schedule::section(of.cluster, of.schedule, of.flaws))
-                (moves::section(of.cluster, &of.found.assignment))
+                (moves::section(of.cluster, &of.found.assignment, of.schedule))
                 (method())
             }
         },

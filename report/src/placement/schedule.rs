@@ -61,21 +61,16 @@ pub fn section(cluster: &Cluster, schedule: &Schedule, flaws: &[ScheduleFlaw]) -
 }
 
 fn lead(schedule: &Schedule, moves: usize) -> String {
-    let phases = schedule.phases.len();
-    let fewest = if phases <= schedule.bound {
-        "the fewest without a detour".to_owned()
-    } else {
-        format!("at least {} without a detour", number::count(schedule.bound))
-    };
     let overlap = match schedule.overlap {
         Overlap::EveryMetric => "its demand counts on both nodes",
         Overlap::TransientMetrics => "its demand of transient metrics counts on both nodes",
     };
     format!(
-        "{} in {}, {fewest}. The moves of a phase run at the same time, and the next one starts when all have ended. \
-         While a replica moves, {overlap}.",
+        "{} in {}, at least {} without detours. The moves of a phase run at the same time, and the \
+         next one starts when all have ended. While a replica moves, {overlap}.",
         number::counted(moves, "move"),
-        number::counted(phases, "phase")
+        number::counted(schedule.phases.len(), "phase"),
+        number::count(schedule.bound)
     )
 }
 
@@ -163,10 +158,10 @@ fn said(moves: &[ScheduledMove]) -> String {
 }
 
 /// A move and its phase, from 0.
-type Step<'s> = (usize, &'s ScheduledMove);
+pub type Step<'s> = (usize, &'s ScheduledMove);
 
 /// Steps of each replica.
-fn by_replica(schedule: &Schedule) -> BTreeMap<ReplicaIx, Vec<Step<'_>>> {
+pub fn by_replica(schedule: &Schedule) -> BTreeMap<ReplicaIx, Vec<Step<'_>>> {
     let mut steps: BTreeMap<ReplicaIx, Vec<Step>> = BTreeMap::new();
     for (phase, moves) in schedule.phases.iter().enumerate() {
         for of in moves {
@@ -362,7 +357,7 @@ mod tests {
     fn few_moves_have_a_row_each() {
         let (cluster, to) = chain(3);
         let page = page(&cluster, &to);
-        assert!(page.contains("3 moves in 3 phases, the fewest"), "{page}");
+        assert!(page.contains("3 moves in 3 phases, at least 3 without detours"), "{page}");
         assert!(page.contains("r0, phase 3: n0 → n1 (move)"), "{page}");
         assert!(!page.contains("Nodes by phase"));
     }

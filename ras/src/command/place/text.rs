@@ -113,15 +113,12 @@ impl Answer<'_> {
         ])
     }
 
-    /// `3 phases, the fewest`, `5 phases, at least 3, 2 moves are stuck`.
+    /// `3 phases, at least 2 without detours, 1 move is stuck`.
     fn phases(&self) -> String {
         let schedule = &self.file.schedule;
-        let (count, least) = (schedule.phases.len(), schedule.bound);
-        let mut said = counted(count, "phase");
-        match count {
-            0 => {}
-            _ if count <= least => said.push_str(", the fewest"),
-            _ => said.push_str(&format!(", at least {}", number::count(least))),
+        let mut said = counted(schedule.phases.len(), "phase");
+        if schedule.bound > 0 {
+            said.push_str(&format!(", at least {} without detours", number::count(schedule.bound)));
         }
         match schedule.stuck.len() {
             0 => {}
