@@ -27,7 +27,10 @@ pub struct Place {
     /// The action; without one, replicas are placed.
     #[command(subcommand)]
     pub action: Option<PlaceAction>,
-    /// Without an action.
+    /// The cluster, without an action.
+    #[command(flatten)]
+    pub input: Option<ClusterInput>,
+    /// The search, without an action.
     #[command(flatten)]
     pub search: Option<Search>,
 }
@@ -58,9 +61,6 @@ pub struct ClusterInput {
 /// A search.
 #[derive(Debug, Args)]
 pub struct Search {
-    /// The cluster.
-    #[command(flatten)]
-    pub input: ClusterInput,
     /// Folder for the answer
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,

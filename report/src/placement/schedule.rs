@@ -40,7 +40,7 @@ pub fn section(cluster: &Cluster, schedule: &Schedule, flaws: &[ScheduleFlaw]) -
         section #schedule {
             h2 { "Schedule" }
             @if moves == 0 {
-                (svg::missing("No phase: there is nothing to move."))
+                (svg::missing(if schedule.stuck.is_empty() { "Nothing moves." } else { "No move can be made." }))
             } @else {
                 p.lead { (lead(schedule, moves)) }
                 @if schedule.phases.len() > 1 {
@@ -366,9 +366,10 @@ mod tests {
     fn many_moves_are_shown_by_node_and_the_first_phases() {
         let (cluster, to) = chain(70);
         let page = page(&cluster, &to);
-        assert!(page.contains("Nodes by phase") && !page.contains("Replicas by phase"), "{page}");
-        assert!(page.contains("Shown: 60 of 70 phases."), "{page}");
-        assert!(page.contains("n69, phase 2: 1 leave, 0 arrive"), "{page}");
+        assert!(page.contains("Nodes by phase") && !page.contains("Replicas by phase"));
+        for part in ["Shown: 60 of 70 phases.", "n11, phase 59: 1 leave, 0 arrive"] {
+            assert!(page.contains(part), "{part}");
+        }
     }
 
     #[test]
