@@ -84,7 +84,8 @@ pub struct Search {
 Of a replica that is not placed: the smallest set of rules and capacities that keeps it off every
 node, the replicas in its way on the node where they are fewest, and single changes with which it
 would be placed. Of one that moves: what forbids its staying, which replicas took its place, or what
-the move saves. Of both: the nodes that can take it while the other replicas stay where they are.
+the move saves. Of one that is placed: the other nodes that can take it while no other replica
+moves.
 
 Without --placement the replicas are where they are today.
 

@@ -87,8 +87,13 @@ fn find(
     let quiet = context.global.quiet;
     let line = if quiet { None } else { Spinner::new("{spinner} {wide_msg}") };
     let last = Mutex::new(began);
+    let best = Mutex::new(f64::INFINITY);
     let progress = |progress: &Progress| {
         let Progress { value, bound } = *progress;
+        // Each thread tells its own best one.
+        let mut best = best.lock().unwrap_or_else(PoisonError::into_inner);
+        *best = best.min(value);
+        let value = *best;
         told(value, bound);
         let text = format!(
             "value {} | bound {} | {} of {}",
