@@ -151,7 +151,7 @@ fn propose(state: &State, random: &mut Random) -> Option<Step> {
 }
 
 /// Whether the rules allow a swap: one moves, then the other.
-fn swap_is_allowed(state: &mut State, one: usize, other: usize) -> bool {
+pub(crate) fn swap_is_allowed(state: &mut State, one: usize, other: usize) -> bool {
     let (Some(here), Some(there)) = (state.node_of(one), state.node_of(other)) else {
         return false;
     };

@@ -1,6 +1,7 @@
 //! The objective as sums that a move changes in a few places.
 
 use crate::cluster::{Amount, Failovers, NodeIx, Objective, Reassignment};
+use crate::future::FutureCosts;
 use crate::state::State;
 use crate::value::evaluate;
 
@@ -21,6 +22,8 @@ pub(crate) struct Costs<'a> {
     least: Vec<Vec<f64>>,
     /// Nodes of each domain, by level of the objective.
     members: Vec<Vec<Vec<u32>>>,
+    /// Violations of capacity in future.
+    futures: Option<FutureCosts<'a>>,
 }
 
 /// A replica that moves.
@@ -44,8 +47,11 @@ impl<'a> Costs<'a> {
             weight: vec![0.0; cluster.nodes.len()],
             least: Vec::new(),
             members: Vec::new(),
+            futures: None,
         };
         if let Objective::Failovers(of) = &cluster.objective {
+            let nodes = cluster.nodes.len();
+            costs.futures = of.futures.as_ref().map(|futures| FutureCosts::new(futures, nodes));
             for level in &of.levels {
                 let level = &cluster.levels[level.ix()];
                 let mut members = vec![Vec::new(); level.domains.len()];
@@ -63,6 +69,9 @@ impl<'a> Costs<'a> {
     /// Computes everything from the state.
     pub(crate) fn reset(&mut self, state: &State) {
         self.total = evaluate(state.cluster, state.assignment()).total;
+        if let Some(futures) = &mut self.futures {
+            futures.reset(state);
+        }
         for node in 0..self.of_node.len() {
             self.of_node[node] = self.node(state, node, |_| 0);
         }
@@ -143,7 +152,8 @@ impl<'a> Costs<'a> {
                 if let Some(from) = from {
                     change -= self.placed(state, replica, from);
                 }
-                change + self.fragmentation(of, state, &[Shift { replica, from, to }])
+                let shifts = [Shift { replica, from, to }];
+                change + self.fragmentation(of, state, &shifts) + self.in_future(state, &shifts)
             }
         }
     }
@@ -169,7 +179,9 @@ impl<'a> Costs<'a> {
                     - self.of_node[there.ix()]
                     + self.most_moved_change(of, state, &shifts)
             }
-            Objective::Failovers(of) => change + self.fragmentation(of, state, &shifts),
+            Objective::Failovers(of) => {
+                change + self.fragmentation(of, state, &shifts) + self.in_future(state, &shifts)
+            }
         }
     }
 
@@ -218,6 +230,16 @@ impl<'a> Costs<'a> {
             }
         };
         of.service_moves * (new.max(others) - most as i64) as f64
+    }
+
+    fn in_future(&self, state: &State, shifts: &[Shift]) -> f64 {
+        let shifts = shifts.iter().map(|shift| (shift.replica, shift.from, shift.to));
+        self.futures.as_ref().map_or(0.0, |futures| futures.change(state, shifts))
+    }
+
+    /// Cost of violations of a node's capacity in future.
+    pub(crate) fn future_of_node(&self, node: usize) -> f64 {
+        self.futures.as_ref().map_or(0.0, |futures| futures.of_node(node))
     }
 
     fn fragmentation(&self, of: &Failovers, state: &State, shifts: &[Shift]) -> f64 {
@@ -296,6 +318,10 @@ impl<'a> Costs<'a> {
                 self.weight[from.ix()] -= replica.move_cost;
             }
         }
+        if let Some(futures) = &mut self.futures {
+            let shifts = shifts.iter().map(|shift| (shift.replica, shift.from, shift.to));
+            futures.update(state, shifts);
+        }
         for (members, least) in self.members.iter().zip(&mut self.least) {
             for (members, least) in members.iter().zip(least) {
                 let weight = members.iter().map(|node| self.weight[*node as usize]);
@@ -309,7 +335,8 @@ impl<'a> Costs<'a> {
 mod tests {
     use super::Costs;
     use crate::cluster::{
-        Balance, Cluster, Failovers, LevelIx, MetricIx, NodeIx, Objective, Reassignment, ServiceIx,
+        Balance, Cluster, Failovers, Futures, LevelIx, MetricIx, NodeIx, Objective, Reassignment,
+        ServiceIx,
     };
     use crate::random::Random;
     use crate::state::State;
@@ -336,12 +363,21 @@ mod tests {
         builder.objective(objective).with(regroup).build()
     }
 
-    fn objectives() -> [Objective; 2] {
+    /// Three samples of two times, about as large as the nodes' capacity.
+    fn futures() -> Futures {
+        let of_replica =
+            |replica: i64| (0..12).map(move |at| (replica * 7 + at * 5) % 27).collect();
+        Futures { weight: 0.25, samples: 3, demand: (0..24).map(of_replica).collect() }
+    }
+
+    fn objectives() -> [Objective; 3] {
         [
             Objective::Failovers(Failovers {
                 fragmentation: 0.5,
                 levels: vec![LevelIx::NODE, LevelIx::new(1)],
+                futures: None,
             }),
+            Objective::Failovers(Failovers { futures: Some(futures()), ..Failovers::default() }),
             Objective::Reassignment(Reassignment {
                 load: vec![3.0, 5.0],
                 safety: vec![vec![20, 25]; 5],

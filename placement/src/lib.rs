@@ -25,6 +25,8 @@ mod bound;
 mod builder;
 mod cluster;
 mod cost;
+mod descend;
+mod future;
 mod limits;
 mod mend;
 mod random;
@@ -38,9 +40,9 @@ pub use audit::{Violation, audit};
 pub use bound::bound;
 pub use builder::Builder;
 pub use cluster::{
-    Amount, Assignment, Balance, Cluster, DomainIx, Failovers, Group, GroupIx, Level, LevelIx,
-    Metric, MetricIx, Node, NodeIx, NodeState, Objective, Reassignment, Replica, ReplicaIx, Role,
-    Rule, Service, ServiceIx,
+    Amount, Assignment, Balance, Cluster, DomainIx, Failovers, Futures, Group, GroupIx, Level,
+    LevelIx, Metric, MetricIx, Node, NodeIx, NodeState, Objective, Reassignment, Replica,
+    ReplicaIx, Role, Rule, Service, ServiceIx,
 };
 pub use limits::{Limits, Progress};
 pub use search::{Found, search};

@@ -5,6 +5,7 @@ use crate::audit::{Violation, audit};
 use crate::bound::bound;
 use crate::cluster::{Assignment, Cluster, NodeIx, Objective, ReplicaIx};
 use crate::cost::Costs;
+use crate::descend::descend;
 use crate::limits::{Limits, Progress};
 use crate::mend::mend;
 use crate::repack::repack;
@@ -47,7 +48,7 @@ pub fn search(cluster: &Cluster, limits: &Limits) -> Found {
     (limits.progress)(&Progress { value: costs.total, bound });
     let assignment = match &cluster.objective {
         Objective::Reassignment(_) => anneal(&state, &costs, limits, bound),
-        Objective::Failovers(_) => polish(state, costs),
+        Objective::Failovers(_) => descend(state, costs, limits, bound),
     };
     Found {
         value: evaluate(cluster, &assignment),
@@ -116,26 +117,4 @@ fn mend_in_part(state: &mut State) {
             None => state.unplaced.push(u32::try_from(replica).expect("fewer than 2^32")),
         }
     }
-}
-
-/// Moves replicas back to their nodes of today, as long as that improves the value.
-fn polish(mut state: State, mut costs: Costs) -> Assignment {
-    let replicas = state.assignment().len();
-    let mut improves = true;
-    while improves {
-        improves = false;
-        for replica in 0..replicas {
-            let Some(home) = state.origin(replica) else { continue };
-            if state.node_of(replica).is_some_and(|node| node != home)
-                && state.allows(replica, home)
-            {
-                let change = costs.shift(&state, replica, home);
-                if change < -1e-9 {
-                    costs.apply_shift(&mut state, replica, home, change);
-                    improves = true;
-                }
-            }
-        }
-    }
-    state.assignment().clone()
 }

@@ -1,7 +1,9 @@
 //! What is minimized, from scratch: the reference that the incremental sums of the engines are
 //! tested against, and what the audit reports.
 
-use crate::cluster::{Assignment, Cluster, Failovers, LevelIx, MetricIx, Objective, Reassignment};
+use crate::cluster::{
+    Amount, Assignment, Cluster, Failovers, Futures, LevelIx, MetricIx, Objective, Reassignment,
+};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -17,10 +19,15 @@ pub struct Value {
 /// The value of an assignment.
 pub fn evaluate(cluster: &Cluster, assignment: &Assignment) -> Value {
     let terms: BTreeMap<&'static str, f64> = match &cluster.objective {
-        Objective::Failovers(costs) => BTreeMap::from([
-            ("moves", moves(cluster, assignment)),
-            ("fragmentation", costs.fragmentation * fragmentation(cluster, costs, assignment)),
-        ]),
+        Objective::Failovers(costs) => {
+            let fragmentation = fragmentation(cluster, costs, assignment);
+            let moves = ("moves", moves(cluster, assignment));
+            let futures = costs.futures.as_ref();
+            let capacity =
+                futures.map(|of| ("capacity", of.weight * capacity(cluster, of, assignment)));
+            let terms = [moves, ("fragmentation", costs.fragmentation * fragmentation)];
+            terms.into_iter().chain(capacity).collect()
+        }
         Objective::Reassignment(costs) => reassignment(cluster, costs, assignment),
     };
     Value { total: terms.values().sum(), terms }
@@ -52,6 +59,31 @@ fn fragmentation(cluster: &Cluster, costs: &Failovers, assignment: &Assignment) 
     };
     // An empty sum is -0.
     costs.levels.iter().map(of_level).fold(0.0, |sum, level| sum + level)
+}
+
+/// Failovers to expect because of demands in future: in each sample, the lightest replica leaves each
+/// node that exceeds its capacity at some time. Averages over samples. SIL eq. 13', 14', 17 and 18.
+fn capacity(cluster: &Cluster, futures: &Futures, assignment: &Assignment) -> f64 {
+    let metrics = cluster.metrics.len();
+    let mut expected = 0.0;
+    for (position, node) in cluster.nodes.iter().enumerate() {
+        let is_here = |at: &usize| assignment[*at].is_some_and(|node| node.ix() == position);
+        let here: Vec<usize> = (0..assignment.len()).filter(is_here).collect();
+        let Some(first) = here.first() else { continue };
+        let weights = here.iter().map(|replica| cluster.replicas[*replica].move_cost);
+        let lightest = weights.fold(f64::INFINITY, f64::min);
+        let of_sample = futures.demand[*first].len() / futures.samples;
+        let exceeds = |at: usize| {
+            let demand: Amount = here.iter().map(|replica| futures.demand[*replica][at]).sum();
+            node.capacity[at % metrics].is_some_and(|capacity| demand > capacity)
+        };
+        let violated = (0..futures.samples).filter(|sample| {
+            let mut amounts = sample * of_sample..(sample + 1) * of_sample;
+            amounts.any(exceeds)
+        });
+        expected += lightest * violated.count() as f64 / futures.samples as f64;
+    }
+    expected
 }
 
 fn reassignment(

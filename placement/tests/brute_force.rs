@@ -80,7 +80,7 @@ fn cluster(of: &Small) -> Cluster {
     let fragmentation = if of.fragmentation { 0.05 } else { 0.0 };
     let levels = vec![LevelIx::new(1)];
     builder
-        .objective(Objective::Failovers(Failovers { fragmentation, levels }))
+        .objective(Objective::Failovers(Failovers { fragmentation, levels, futures: None }))
         .with(|cluster| {
             for (node, state) in cluster.nodes.iter_mut().zip(&of.states) {
                 node.state = [NodeState::Up, NodeState::Draining, NodeState::Down][*state as usize];

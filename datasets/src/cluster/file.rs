@@ -321,7 +321,7 @@ impl<'r> Reader<'r> {
         }
         let levels = levels.iter().map(|name| self.level(&format!("{at}.levels"), name));
         let levels = levels.collect::<Result<_, _>>()?;
-        Ok(Objective::Failovers(Failovers { fragmentation: *fragmentation, levels }))
+        Ok(Objective::Failovers(Failovers { fragmentation: *fragmentation, levels, futures: None }))
     }
 
     fn level(&self, at: &str, name: &str) -> Result<LevelIx, Broken> {
