@@ -32,6 +32,7 @@ mod mend;
 mod random;
 mod repack;
 mod search;
+pub mod simulate;
 mod state;
 mod tally;
 mod value;
