@@ -14,7 +14,10 @@ use arrow_array::types::{Float32Type, Int16Type};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use placement::simulate::{Foresight, Kind, Simulation, Trace};
-use placement::{Amount, Assignment, Cluster, Failovers, Limits, Objective, search};
+use placement::{
+    Amount, Assignment, Cluster, Evenness, Failovers, Futures, Limits, Objective, ServiceFabric,
+    annealing, search,
+};
 use std::error::Error;
 use std::fs::File;
 use std::time::{Duration, Instant};
@@ -42,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let days: usize = rest.first().map_or(Ok(21), |days| days.parse())?;
     let seed: u64 = rest.get(1).map_or(Ok(1), |seed| seed.parse())?;
     let is_weighted = rest.get(2).is_some_and(|word| word == "weights");
-    let percentile: f64 = rest.get(3).map_or(Ok(0.99), |share| share.parse())?;
+    let percentile: f64 = rest.get(3).map_or(Ok(1.0), |share| share.parse())?;
     let traces = limited(&traces(file)?, percentile);
     let simulation = simulation(traces, density.parse()?, days, seed, is_weighted);
     if technique == "stats" {
@@ -91,8 +94,31 @@ fn answer(technique: &str, cluster: &Cluster, seed: u64) -> Result<Assignment, S
     match technique {
         "search" => Ok(search(cluster, &limits).assignment),
         "search-no-cap" => Ok(search(&without_futures(cluster), &limits).assignment),
+        "annealing" | "annealing-prv" | "annealing-balancing" => {
+            let settings = ServiceFabric::default();
+            let largest_share = if technique == "annealing-balancing" { 0.3 } else { 0.0 };
+            let settings = ServiceFabric { largest_share, ..settings };
+            let limits = Limits { rounds: Some(100), ..limits };
+            let cluster = balanced(cluster, technique == "annealing-prv");
+            Ok(annealing(&cluster, &settings, &limits).assignment)
+        }
         _ => Err(format!("there is no technique {technique:?}")),
     }
+}
+
+/// The cluster with the energy of Service Fabric's balancer, metrics in shares of a node; with PrV, it
+/// is multiplied with one and the violations to expect.
+fn balanced(cluster: &Cluster, prv: bool) -> Cluster {
+    let mut cluster = cluster.clone();
+    let Objective::Failovers(Failovers { futures, .. }) = &cluster.objective else {
+        return cluster;
+    };
+    let futures = futures.clone().filter(|_| prv).map(|of| Futures { weight: 1.0, ..of });
+    let capacity = cluster.nodes.first().map_or(&[][..], |node| &node.capacity);
+    let weight = |of: &Option<Amount>| 1e6 / of.unwrap_or(Amount::MAX).max(1) as f64;
+    let weights = capacity.iter().map(weight).collect();
+    cluster.objective = Objective::Balance(Evenness { weights, moves: 1.0, futures });
+    cluster
 }
 
 fn without_futures(cluster: &Cluster) -> Cluster {
@@ -193,7 +219,7 @@ fn stats(of: &Simulation) {
 }
 
 /// Use up to a limit, by metric, as a governor holds tenants to their size: a percentile of a machine's own
-/// use, and no more than that of nine in ten machines.
+/// use, and no more than that of four in five machines.
 fn limited(traces: &[Trace], percentile: f64) -> Vec<Trace> {
     let of_share = |mut amounts: Vec<Amount>, share: f64| {
         amounts.sort_unstable();
@@ -207,7 +233,7 @@ fn limited(traces: &[Trace], percentile: f64) -> Vec<Trace> {
     };
     let own: Vec<[Amount; 3]> = traces.iter().map(own).collect();
     let most =
-        [0, 1, 2].map(|metric| of_share(own.iter().map(|limits| limits[metric]).collect(), 0.9));
+        [0, 1, 2].map(|metric| of_share(own.iter().map(|limits| limits[metric]).collect(), 0.8));
     let limit = |(trace, own): (&Trace, &[Amount; 3])| {
         let demand = (0..trace.steps()).flat_map(|at| {
             let limits = own.iter().zip(most).map(|(own, most)| *own.min(&most));

@@ -1,10 +1,10 @@
 //! Lower bounds: what no assignment can be below.
 
 use crate::cluster::{
-    Amount, Cluster, DomainIx, Failovers, LevelIx, NodeIx, NodeState, Objective, Reassignment,
-    ReplicaIx, Rule,
+    Amount, Cluster, DomainIx, Evenness, Failovers, LevelIx, NodeIx, NodeState, Objective,
+    Reassignment, ReplicaIx, Rule,
 };
-use crate::value::evaluate;
+use crate::value::{EVEN, STEADY, evaluate};
 use std::collections::BTreeMap;
 
 /// A value that no valid assignment is below.
@@ -12,12 +12,58 @@ pub fn bound(cluster: &Cluster) -> f64 {
     match &cluster.objective {
         Objective::Failovers(of) => failovers(cluster, of),
         Objective::Reassignment(of) => reassignment(cluster, of),
+        Objective::Balance(of) => balance(cluster, of),
     }
 }
 
-/// The replicas that must leave each node, by weight; and the fragmentation of today, of which a move
-/// of weight w saves at most w times the fragmentation weight over the number of domains, by level.
-fn failovers(cluster: &Cluster, of: &Failovers) -> f64 {
+/// The least deviation of each metric, and the moves that the rules force.
+fn balance(cluster: &Cluster, of: &Evenness) -> f64 {
+    let up = cluster.nodes.iter().filter(|node| node.state == NodeState::Up).count();
+    let deviation = |metric: usize| {
+        least_deviation(cluster.replicas.iter().map(|replica| replica.demand[metric]), up)
+    };
+    let weights: f64 = of.weights.iter().sum();
+    let sum: f64 = of.weights.iter().enumerate().map(|(at, weight)| weight * deviation(at)).sum();
+    let average = if weights > 0.0 { sum / weights } else { 0.0 };
+    let forced = forced_moves(cluster) / (cluster.replicas.len() as f64 + STEADY);
+    (average + EVEN) * (1.0 + of.moves * forced)
+}
+
+/// The least standard deviation of the loads of some nodes that whole replicas add up to. The i fullest
+/// nodes have at least the load of the i largest replicas, and each load is a multiple of what divides
+/// all demands. The largest replicas fill nodes of their own while they exceed the average of the rest,
+/// and the rest is spread as evenly as its unit allows: every other sum is more uneven.
+fn least_deviation(demands: impl Iterator<Item = Amount>, nodes: usize) -> f64 {
+    let mut demands: Vec<i128> = demands.filter(|demand| *demand > 0).map(i128::from).collect();
+    let unit = demands.iter().fold(0, |one, other| common_divisor(one, *other));
+    if nodes == 0 || unit == 0 {
+        return 0.0;
+    }
+    demands.sort_unstable_by(|one, other| other.cmp(one));
+    let mut rest: i128 = demands.iter().sum();
+    let mean = rest as f64 / nodes as f64;
+    let mut left = nodes as i128;
+    let square = |load: i128| (load as f64 - mean).powi(2);
+    let mut sum = 0.0;
+    for demand in demands {
+        if left == 1 || demand * left <= rest {
+            break;
+        }
+        sum += square(demand);
+        rest -= demand;
+        left -= 1;
+    }
+    let (low, more) = (rest / unit / left, rest / unit % left);
+    sum += more as f64 * square((low + 1) * unit) + (left - more) as f64 * square(low * unit);
+    (sum / nodes as f64).sqrt()
+}
+
+fn common_divisor(one: i128, other: i128) -> i128 {
+    if other == 0 { one } else { common_divisor(other, one % other) }
+}
+
+/// The replicas that must leave their nodes, by weight.
+fn forced_moves(cluster: &Cluster) -> f64 {
     let mut on: Vec<Vec<usize>> = vec![Vec::new(); cluster.nodes.len()];
     for (position, replica) in cluster.replicas.iter().enumerate() {
         if let Some(node) = replica.node {
@@ -28,7 +74,13 @@ fn failovers(cluster: &Cluster, of: &Failovers) -> f64 {
     let by_node =
         (0..on.len()).map(|node| must_leave(cluster, node, &on[node], crowded_nodes[node]));
     let by_node: f64 = by_node.sum();
-    let moves = by_node.max(crowded(cluster));
+    by_node.max(crowded(cluster))
+}
+
+/// The replicas that must leave each node, by weight; and the fragmentation of today, of which a move
+/// of weight w saves at most w times the fragmentation weight over the number of domains, by level.
+fn failovers(cluster: &Cluster, of: &Failovers) -> f64 {
+    let moves = forced_moves(cluster);
     let mut today = cluster.today();
     for node in &mut today {
         // Replicas of lost nodes weigh nothing until they are placed, and then only add.

@@ -217,6 +217,30 @@ pub enum Objective {
     Failovers(Failovers),
     /// Costs of load, balance and moves: the ROADEF/EURO challenge of 2012.
     Reassignment(Reassignment),
+    /// Even load with few moves: the energy of Service Fabric's balancer.
+    Balance(Evenness),
+}
+
+/// Even load with few moves: (D + 0.001) (1 + `moves` M / (R + 1000)), in the unit of the metrics.
+/// D is the average over metrics of the standard deviation of the load of the nodes that are up, M
+/// the cost of the moves, R the number of replicas. With `moves` = 1, R + 1000 times this is the
+/// energy of Service Fabric's balancer (SIL section 2.1).
+#[derive(Clone, Debug)]
+pub struct Evenness {
+    /// Weight of each metric in the average. Metrics of different units need different weights.
+    pub weights: Vec<f64>,
+    /// Weight of the cost of moves; 0 ignores it.
+    pub moves: f64,
+    /// Demands in future: the whole is multiplied with one and the violations to expect (PLB+PrV of
+    /// SIL section 7.2).
+    pub futures: Option<Futures>,
+}
+
+impl Evenness {
+    /// All metrics alike, and moves at their cost.
+    pub fn of(metrics: usize) -> Evenness {
+        Evenness { weights: vec![1.0; metrics], moves: 1.0, futures: None }
+    }
 }
 
 /// Failovers now, and those to expect because of fragmentation and of demands in future. SIL eq. 5' to

@@ -1,9 +1,10 @@
 //! The objective as sums that a move changes in a few places.
 
 use crate::cluster::{Amount, Failovers, NodeIx, Objective, Reassignment};
+use crate::deviation::{Deviation, Transfer};
 use crate::future::FutureCosts;
 use crate::state::State;
-use crate::value::evaluate;
+use crate::value::evaluate_as;
 
 /// The value of a state, with what is needed to tell what a move would change.
 #[derive(Clone, Debug)]
@@ -24,6 +25,8 @@ pub(crate) struct Costs<'a> {
     members: Vec<Vec<Vec<u32>>>,
     /// Violations of capacity in future.
     futures: Option<FutureCosts<'a>>,
+    /// Sums of the loads, where their deviation counts.
+    deviation: Option<Deviation>,
 }
 
 /// A replica that moves.
@@ -36,9 +39,14 @@ struct Shift {
 
 impl<'a> Costs<'a> {
     pub(crate) fn new(state: &State<'a>) -> Costs<'a> {
+        Costs::of(&state.cluster.objective, state)
+    }
+
+    /// The value under another objective than the cluster's.
+    pub(crate) fn of(objective: &'a Objective, state: &State) -> Costs<'a> {
         let cluster = state.cluster;
         let mut costs = Costs {
-            objective: &cluster.objective,
+            objective,
             total: 0.0,
             of_node: vec![0.0; cluster.nodes.len()],
             moved: vec![0; cluster.services.len()],
@@ -47,9 +55,15 @@ impl<'a> Costs<'a> {
             weight: vec![0.0; cluster.nodes.len()],
             least: Vec::new(),
             members: Vec::new(),
+            deviation: None,
             futures: None,
         };
-        if let Objective::Failovers(of) = &cluster.objective {
+        if let Objective::Balance(of) = objective {
+            costs.deviation = Some(Deviation::new(of, state));
+            let nodes = cluster.nodes.len();
+            costs.futures = of.futures.as_ref().map(|futures| FutureCosts::new(futures, nodes));
+        }
+        if let Objective::Failovers(of) = objective {
             let nodes = cluster.nodes.len();
             costs.futures = of.futures.as_ref().map(|futures| FutureCosts::new(futures, nodes));
             for level in &of.levels {
@@ -68,9 +82,13 @@ impl<'a> Costs<'a> {
 
     /// Computes everything from the state.
     pub(crate) fn reset(&mut self, state: &State) {
-        self.total = evaluate(state.cluster, state.assignment()).total;
+        self.total = evaluate_as(state.cluster, self.objective, state.assignment()).total;
         if let Some(futures) = &mut self.futures {
             futures.reset(state);
+        }
+        if let Some(deviation) = &mut self.deviation {
+            deviation.reset(state);
+            self.total = deviation.value() * self.risk();
         }
         for node in 0..self.of_node.len() {
             self.of_node[node] = self.node(state, node, |_| 0);
@@ -125,7 +143,7 @@ impl<'a> Costs<'a> {
         };
         let of_replica = state.cluster.replicas[replica].move_cost;
         match self.objective {
-            Objective::Failovers(_) => of_replica,
+            Objective::Failovers(_) | Objective::Balance(_) => of_replica,
             Objective::Reassignment(of) => {
                 of.replica_moves * of_replica
                     + of.node_moves * f64::from(of.between[origin.ix()][node.ix()])
@@ -137,6 +155,12 @@ impl<'a> Costs<'a> {
     pub(crate) fn shift(&self, state: &State, replica: usize, to: NodeIx) -> f64 {
         let from = state.node_of(replica);
         let demand = state.demand(replica);
+        if let Some(deviation) = &self.deviation {
+            let shift = Shift { replica, from, to };
+            let moved = deviation.moved + Self::move_cost_change(state, &shift);
+            let value = deviation.value_after(state, Transfer { from, to }, |m| demand[m], moved);
+            return value * (self.risk() + self.in_future(state, &[shift])) - self.total;
+        }
         let mut change = self.placed(state, replica, to);
         match self.objective {
             Objective::Reassignment(of) => {
@@ -155,6 +179,8 @@ impl<'a> Costs<'a> {
                 let shifts = [Shift { replica, from, to }];
                 change + self.fragmentation(of, state, &shifts) + self.in_future(state, &shifts)
             }
+            // Its value is not a sum: see above.
+            Objective::Balance(_) => change,
         }
     }
 
@@ -167,6 +193,15 @@ impl<'a> Costs<'a> {
             Shift { replica: one, from: Some(here), to: there },
             Shift { replica: other, from: Some(there), to: here },
         ];
+        if let Some(deviation) = &self.deviation {
+            let (leaves, comes) = (state.demand(one), state.demand(other));
+            let costs = shifts.iter().map(|shift| Self::move_cost_change(state, shift));
+            let moved = deviation.moved + costs.sum::<f64>();
+            let transfer = Transfer { from: Some(here), to: there };
+            let amount = |m: usize| leaves[m] - comes[m];
+            let value = deviation.value_after(state, transfer, amount, moved);
+            return value * (self.risk() + self.in_future(state, &shifts)) - self.total;
+        }
         let change = self.placed(state, one, there) + self.placed(state, other, here)
             - self.placed(state, one, here)
             - self.placed(state, other, there);
@@ -182,7 +217,21 @@ impl<'a> Costs<'a> {
             Objective::Failovers(of) => {
                 change + self.fragmentation(of, state, &shifts) + self.in_future(state, &shifts)
             }
+            Objective::Balance(_) => change,
         }
+    }
+
+    /// The sums of the loads, where their deviation counts.
+    pub(crate) fn deviation(&self) -> Option<&Deviation> {
+        self.deviation.as_ref()
+    }
+
+    /// By how much the cost of moves changes. A replica of a lost node counts before it is placed.
+    fn move_cost_change(state: &State, shift: &Shift) -> f64 {
+        let origin = state.origin(shift.replica);
+        let is_moved = |node: Option<NodeIx>| f64::from(origin.is_some() && node != origin);
+        let cost = state.cluster.replicas[shift.replica].move_cost;
+        cost * (is_moved(Some(shift.to)) - is_moved(shift.from))
     }
 
     /// By how much the number of moved replicas of a service changes.
@@ -237,6 +286,11 @@ impl<'a> Costs<'a> {
         self.futures.as_ref().map_or(0.0, |futures| futures.change(state, shifts))
     }
 
+    /// What the deviation is multiplied with: one, and the violations to expect.
+    fn risk(&self) -> f64 {
+        1.0 + self.futures.as_ref().map_or(0.0, FutureCosts::total)
+    }
+
     /// Cost of violations of a node's capacity in future.
     pub(crate) fn future_of_node(&self, node: usize) -> f64 {
         self.futures.as_ref().map_or(0.0, |futures| futures.of_node(node))
@@ -280,8 +334,13 @@ impl<'a> Costs<'a> {
     pub(crate) fn apply_shift(&mut self, state: &mut State, replica: usize, to: NodeIx, by: f64) {
         let shift = Shift { replica, from: state.node_of(replica), to };
         let moved = Self::moved_change(state, &shift);
-        state.shift(replica, to);
         self.total += by;
+        if let Some(deviation) = &mut self.deviation {
+            let demand = state.demand(replica);
+            let cost = deviation.moved + Self::move_cost_change(state, &shift);
+            deviation.apply(state, Transfer { from: shift.from, to }, |m| demand[m], cost);
+        }
+        state.shift(replica, to);
         self.update(state, &[shift], &[moved]);
     }
 
@@ -293,9 +352,16 @@ impl<'a> Costs<'a> {
             Shift { replica: other, from: Some(there), to: here },
         ];
         let moved = shifts.each_ref().map(|shift| Self::moved_change(state, shift));
+        self.total += by;
+        if let Some(deviation) = &mut self.deviation {
+            let (leaves, comes) = (state.demand(one), state.demand(other));
+            let costs = shifts.iter().map(|shift| Self::move_cost_change(state, shift));
+            let cost = deviation.moved + costs.sum::<f64>();
+            let transfer = Transfer { from: Some(here), to: there };
+            deviation.apply(state, transfer, |m| leaves[m] - comes[m], cost);
+        }
         state.shift(one, there);
         state.shift(other, here);
-        self.total += by;
         self.update(state, &shifts, &moved);
     }
 
@@ -322,6 +388,9 @@ impl<'a> Costs<'a> {
             let shifts = shifts.iter().map(|shift| (shift.replica, shift.from, shift.to));
             futures.update(state, shifts);
         }
+        if let Some(deviation) = &self.deviation {
+            self.total = deviation.value() * self.risk();
+        }
         for (members, least) in self.members.iter().zip(&mut self.least) {
             for (members, least) in members.iter().zip(least) {
                 let weight = members.iter().map(|node| self.weight[*node as usize]);
@@ -335,8 +404,8 @@ impl<'a> Costs<'a> {
 mod tests {
     use super::Costs;
     use crate::cluster::{
-        Balance, Cluster, Failovers, Futures, LevelIx, MetricIx, NodeIx, Objective, Reassignment,
-        ServiceIx,
+        Balance, Cluster, Evenness, Failovers, Futures, LevelIx, MetricIx, NodeIx, NodeState,
+        Objective, Reassignment, ServiceIx,
     };
     use crate::random::Random;
     use crate::state::State;
@@ -370,7 +439,7 @@ mod tests {
         Futures { weight: 0.25, samples: 3, demand: (0..24).map(of_replica).collect() }
     }
 
-    fn objectives() -> [Objective; 3] {
+    fn objectives() -> [Objective; 5] {
         [
             Objective::Failovers(Failovers {
                 fragmentation: 0.5,
@@ -392,7 +461,59 @@ mod tests {
                 node_moves: 1.0,
                 between: (0..5).map(|from| (0..5).map(|to| from * to % 4).collect()).collect(),
             }),
+            Objective::Balance(Evenness { weights: vec![2.0, 1.0], moves: 3.0, futures: None }),
+            Objective::Balance(Evenness { futures: Some(futures()), ..Evenness::of(2) }),
         ]
+    }
+
+    /// Load of a node that is lost or draining does not count, and a replica of a lost node has moved.
+    #[test]
+    fn deviation_adds_up_with_nodes_that_are_not_up() {
+        let mut cluster = cluster(Objective::Balance(Evenness::of(2)));
+        cluster.nodes[0].state = NodeState::Down;
+        cluster.nodes[1].state = NodeState::Draining;
+        let mut state = State::today(&cluster);
+        let mut costs = Costs::new(&state);
+        let mut random = Random::new(5);
+        for _ in 0..2_000 {
+            let (replica, to) = (random.below(24), NodeIx::new(1 + random.below(4)));
+            if state.node_of(replica) != Some(to) {
+                let change = costs.shift(&state, replica, to);
+                costs.apply_shift(&mut state, replica, to, change);
+                let value = evaluate(&cluster, state.assignment()).total;
+                assert!((costs.total - value).abs() < 1e-9, "{} is {value}", costs.total);
+            }
+        }
+    }
+
+    /// The sums of the deviation are whole numbers.
+    #[test]
+    fn deviation_is_the_same_to_the_bit_after_moves_back() {
+        let mut cluster = cluster(Objective::Balance(Evenness::of(2)));
+        for (at, replica) in (0..).zip(&mut cluster.replicas) {
+            replica.demand = vec![999_999_999_999 - at, 1_000_000_007 * at];
+        }
+        let mut state = State::today(&cluster);
+        state.put(7, NodeIx::new(2));
+        let mut costs = Costs::new(&state);
+        let before = costs.total;
+        let mut random = Random::new(4);
+        let mut journal = Vec::new();
+        for _ in 0..1_000 {
+            let (replica, to) = (random.below(24), NodeIx::new(random.below(5)));
+            let from = state.node_of(replica).expect("all have a node");
+            if from != to {
+                journal.push((replica, from));
+                let change = costs.shift(&state, replica, to);
+                costs.apply_shift(&mut state, replica, to, change);
+            }
+        }
+        assert!((costs.total - before).abs() > 1.0);
+        for (replica, from) in journal.into_iter().rev() {
+            let change = costs.shift(&state, replica, from);
+            costs.apply_shift(&mut state, replica, from, change);
+        }
+        assert_eq!(costs.total.to_bits(), before.to_bits());
     }
 
     #[test]

@@ -38,6 +38,11 @@ impl<'a> FutureCosts<'a> {
         }
     }
 
+    /// Cost of all nodes.
+    pub(crate) fn total(&self) -> f64 {
+        self.of_node.iter().sum()
+    }
+
     /// Cost of a node.
     pub(crate) fn of_node(&self, node: usize) -> f64 {
         self.of_node[node]

@@ -26,12 +26,16 @@ mod builder;
 mod cluster;
 mod cost;
 mod descend;
+mod deviation;
+mod even;
 mod future;
 mod limits;
 mod mend;
 mod random;
 mod repack;
+mod repair;
 mod search;
+mod service_fabric;
 pub mod simulate;
 mod state;
 mod tally;
@@ -41,10 +45,11 @@ pub use audit::{Violation, audit};
 pub use bound::bound;
 pub use builder::Builder;
 pub use cluster::{
-    Amount, Assignment, Balance, Cluster, DomainIx, Failovers, Futures, Group, GroupIx, Level,
-    LevelIx, Metric, MetricIx, Node, NodeIx, NodeState, Objective, Reassignment, Replica,
+    Amount, Assignment, Balance, Cluster, DomainIx, Evenness, Failovers, Futures, Group, GroupIx,
+    Level, LevelIx, Metric, MetricIx, Node, NodeIx, NodeState, Objective, Reassignment, Replica,
     ReplicaIx, Role, Rule, Service, ServiceIx,
 };
 pub use limits::{Limits, Progress};
 pub use search::{Found, search};
+pub use service_fabric::{ServiceFabric, annealing};
 pub use value::{Value, evaluate};

@@ -6,9 +6,11 @@ use crate::bound::bound;
 use crate::cluster::{Assignment, Cluster, NodeIx, Objective, ReplicaIx};
 use crate::cost::Costs;
 use crate::descend::descend;
+use crate::even::even_out;
 use crate::limits::{Limits, Progress};
 use crate::mend::mend;
 use crate::repack::repack;
+use crate::repair::{faults, repair};
 use crate::state::{State, sizes};
 use crate::value::{Value, evaluate};
 
@@ -39,6 +41,12 @@ impl Found {
 const MEND_STEPS: u64 = 20_000;
 const REPACK_STEPS: u64 = 200_000;
 
+/// Broken replicas and nodes above which they are mended greedily: looking for the fewest moves would
+/// take too long.
+const MANY: usize = 100;
+/// The share of a search for balance after which what greedy moves have left is not looked at further.
+const MEND_SHARE: f64 = 0.3;
+
 /// Finds an assignment of little value.
 pub fn search(cluster: &Cluster, limits: &Limits) -> Found {
     let bound = bound(cluster);
@@ -48,6 +56,7 @@ pub fn search(cluster: &Cluster, limits: &Limits) -> Found {
     (limits.progress)(&Progress { value: costs.total, bound });
     let assignment = match &cluster.objective {
         Objective::Reassignment(_) => anneal(&state, &costs, limits, bound),
+        Objective::Balance(_) => even_out(&state, &costs, limits, bound),
         Objective::Failovers(_) => descend(state, costs, limits, bound),
     };
     Found {
@@ -62,6 +71,20 @@ pub fn search(cluster: &Cluster, limits: &Limits) -> Found {
 /// them; where that fails too, mends what can be mended alone.
 fn make_valid(state: &mut State, limits: &Limits) {
     let must_end = || limits.share(0) >= 1.0;
+    if faults(state) > MANY {
+        let mut costs = Costs::new(state);
+        let left = repair(state, &mut costs, &must_end);
+        if let Objective::Balance(_) = state.cluster.objective {
+            // Most of the time is for the balance.
+            if (1..MANY).contains(&left) {
+                mend(state, MEND_STEPS, &|| limits.share(0) >= MEND_SHARE);
+            }
+            return;
+        }
+        if left == 0 {
+            return;
+        }
+    }
     if mend(state, MEND_STEPS, &must_end) {
         return;
     }

@@ -201,6 +201,31 @@ impl Tallies {
         })
     }
 
+    /// Whether a move that `allow` allows mends what is broken about a replica, or a part of it: it does
+    /// not stay in a domain where a rule about it is broken.
+    pub(crate) fn mends(
+        &self,
+        cluster: &Cluster,
+        replica: usize,
+        from: Option<NodeIx>,
+        to: NodeIx,
+    ) -> bool {
+        self.of(replica).all(|at| {
+            let tally = &self.tallies[self.of[at] as usize];
+            let new = cluster.domain(tally.level, to);
+            let old = from.map(|from| cluster.domain(tally.level, from));
+            let stays = old == Some(new);
+            let (there, is_last) = (tally.counts.of(new), old.map(|old| tally.counts.of(old) == 1));
+            let comes = u32::from(!stays && there == 0);
+            let used = tally.used + comes - u32::from(!stays && is_last == Some(true));
+            (!stays || there <= tally.per_domain)
+                && (used >= tally.at_least || used > tally.used)
+                && (used <= tally.at_most || used < tally.used)
+                && (!stays || tally.needs.iter().all(|of| self.tallies[*of].counts.of(new) > 0))
+                && (!stays || tally.apart.iter().all(|of| self.tallies[*of].counts.of(new) == 0))
+        })
+    }
+
     /// Whether no rule is about a replica.
     pub(crate) fn is_free(&self, replica: usize) -> bool {
         self.of(replica).is_empty()

@@ -2,7 +2,8 @@
 //! tested against, and what the audit reports.
 
 use crate::cluster::{
-    Amount, Assignment, Cluster, Failovers, Futures, LevelIx, MetricIx, Objective, Reassignment,
+    Amount, Assignment, Cluster, Evenness, Failovers, Futures, LevelIx, MetricIx, NodeState,
+    Objective, Reassignment,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -18,7 +19,16 @@ pub struct Value {
 
 /// The value of an assignment.
 pub fn evaluate(cluster: &Cluster, assignment: &Assignment) -> Value {
-    let terms: BTreeMap<&'static str, f64> = match &cluster.objective {
+    evaluate_as(cluster, &cluster.objective, assignment)
+}
+
+/// The value of an assignment under another objective than the cluster's.
+pub(crate) fn evaluate_as(
+    cluster: &Cluster,
+    objective: &Objective,
+    assignment: &Assignment,
+) -> Value {
+    let terms: BTreeMap<&'static str, f64> = match objective {
         Objective::Failovers(costs) => {
             let fragmentation = fragmentation(cluster, costs, assignment);
             let moves = ("moves", moves(cluster, assignment));
@@ -29,6 +39,7 @@ pub fn evaluate(cluster: &Cluster, assignment: &Assignment) -> Value {
             terms.into_iter().chain(capacity).collect()
         }
         Objective::Reassignment(costs) => reassignment(cluster, costs, assignment),
+        Objective::Balance(evenness) => balance(cluster, evenness, assignment),
     };
     Value { total: terms.values().sum(), terms }
 }
@@ -84,6 +95,45 @@ fn capacity(cluster: &Cluster, futures: &Futures, assignment: &Assignment) -> f6
         expected += lightest * violated.count() as f64 / futures.samples as f64;
     }
     expected
+}
+
+/// What keeps the value of moves from vanishing where the load is even, in the unit of the metrics.
+pub(crate) const EVEN: f64 = 0.001;
+/// What keeps a move from doubling the value of a small cluster, in replicas.
+pub(crate) const STEADY: f64 = 1_000.0;
+
+/// The deviation, and what the moves add to it.
+fn balance(
+    cluster: &Cluster,
+    evenness: &Evenness,
+    assignment: &Assignment,
+) -> BTreeMap<&'static str, f64> {
+    let (mut sum, mut weights) = (0.0, 0.0);
+    for (metric, weight) in evenness.weights.iter().enumerate() {
+        let mut load = vec![0; cluster.nodes.len()];
+        for (replica, node) in cluster.replicas.iter().zip(assignment) {
+            if let Some(node) = node {
+                load[node.ix()] += replica.demand[metric];
+            }
+        }
+        let nodes = cluster.nodes.iter().zip(&load);
+        let up: Vec<f64> = nodes
+            .filter(|(node, _)| node.state == NodeState::Up)
+            .map(|(_, load)| *load as f64)
+            .collect();
+        let count = up.len().max(1) as f64;
+        let mean = up.iter().sum::<f64>() / count;
+        let variance = up.iter().map(|load| (load - mean).powi(2)).sum::<f64>() / count;
+        sum += weight * variance.sqrt();
+        weights += weight;
+    }
+    let deviation = if weights > 0.0 { sum / weights } else { 0.0 } + EVEN;
+    let steady = cluster.replicas.len() as f64 + STEADY;
+    let moves = deviation * evenness.moves * moves(cluster, assignment) / steady;
+    let futures = evenness.futures.as_ref();
+    let risk = futures.map(|of| of.weight * capacity(cluster, of, assignment));
+    let capacity = risk.map(|risk| ("capacity", (deviation + moves) * risk));
+    [("deviation", deviation), ("moves", moves)].into_iter().chain(capacity).collect()
 }
 
 fn reassignment(

@@ -2,8 +2,8 @@
 //! more, apart from the audit.
 
 use placement::{
-    Assignment, Cluster, Failovers, GroupIx, LevelIx, Limits, NodeIx, NodeState, Objective, Rule,
-    audit, bound, evaluate, search,
+    Assignment, Cluster, Evenness, Failovers, GroupIx, LevelIx, Limits, NodeIx, NodeState,
+    Objective, Rule, ServiceFabric, annealing, audit, bound, evaluate, search,
 };
 use proptest::prelude::*;
 
@@ -148,6 +148,29 @@ fn is_valid(of: &Small, at: &[usize]) -> bool {
         })
 }
 
+/// (Average standard deviation + 0.001) (1 + moves / (replicas + 1000)), from the description alone: the
+/// first metric weighs twice as much as the second.
+fn energy(of: &Small, at: &[usize], weight: f64) -> f64 {
+    let up: Vec<usize> = (0..of.capacities.len()).filter(|node| of.states[*node] == 0).collect();
+    let deviation = |demand: &dyn Fn(usize) -> i64| {
+        let load = |node: &usize| -> f64 {
+            (0..at.len()).filter(|r| at[*r] == *node).map(|r| demand(r) as f64).sum()
+        };
+        let loads: Vec<f64> = up.iter().map(load).collect();
+        let mean = loads.iter().sum::<f64>() / loads.len() as f64;
+        let squares: f64 = loads.iter().map(|load| (load - mean) * (load - mean)).sum();
+        (squares / loads.len() as f64).sqrt()
+    };
+    let average = (2.0 * deviation(&|r| of.replicas[r].1) + deviation(&|r| of.replicas[r].2)) / 3.0;
+    let moved = of
+        .replicas
+        .iter()
+        .zip(at)
+        .filter(|((today, ..), now)| today.is_some_and(|today| today != **now));
+    let cost: f64 = moved.map(|((.., cost, _), _)| f64::from(*cost)).sum();
+    (average + 0.001) * (1.0 + weight * cost / (at.len() as f64 + 1_000.0))
+}
+
 fn all(of: &Small) -> Vec<Vec<usize>> {
     let (nodes, replicas) = (of.capacities.len(), of.replicas.len());
     let count = nodes.pow(u32::try_from(replicas).expect("few"));
@@ -186,6 +209,66 @@ proptest! {
             let value = evaluate(&cluster, &assignment(&at)).total;
             prop_assert!(value >= bound - 1e-9, "{:?}: {} below {}", at, value, bound);
         }
+    }
+
+    #[test]
+    fn no_valid_assignment_is_below_the_bound_of_balance(of in small(), moves in 0..4_u8) {
+        let mut cluster = cluster(&of);
+        let weights = vec![1.0, 0.5];
+        cluster.objective = Objective::Balance(Evenness { weights, moves: f64::from(moves), futures: None });
+        let bound = bound(&cluster);
+        for at in all(&of).into_iter().filter(|at| is_valid(&of, at)) {
+            let value = energy(&of, &at, f64::from(moves));
+            let found = evaluate(&cluster, &assignment(&at)).total;
+            prop_assert!((found - value).abs() < 1e-9, "{:?}: {} is {}", at, found, value);
+            prop_assert!(value >= bound - 1e-9, "{:?}: {} below {}", at, value, bound);
+        }
+    }
+
+    #[test]
+    fn with_room_balance_ends_near_the_best_of_all_assignments(mut of in small()) {
+        of.rules.clear();
+        of.capacities.fill((100, 100));
+        let mut cluster = cluster(&of);
+        cluster.objective = Objective::Balance(Evenness { weights: vec![1.0, 0.5], moves: 1.0, futures: None });
+        let valid = all(&of).into_iter().filter(|at| is_valid(&of, at));
+        let best = valid.map(|at| energy(&of, &at, 1.0)).min_by(f64::total_cmp);
+        let found = search(&cluster, &Limits::rounds(3));
+        if let Some(best) = best {
+            prop_assert!(found.violations.is_empty(), "{:?}", found.violations);
+            prop_assert!(found.value.total >= best - 1e-9);
+            prop_assert!(found.value.total <= best * 1.1 + 0.7, "{} of {}", found.value.total, best);
+        }
+    }
+
+    #[test]
+    fn annealing_keeps_what_holds_and_its_throttle(mut of in small(), most in 0..3_u64, share in 0..3_u8) {
+        // Replicas of lost nodes break one rule today and another one without a node.
+        of.states.iter_mut().for_each(|state| *state %= 2);
+        let mut cluster = cluster(&of);
+        cluster.objective = Objective::Balance(Evenness { weights: vec![1.0, 0.5], moves: 0.0, futures: None });
+        let settings = ServiceFabric {
+            most_moves: most,
+            largest_share: f64::from(share) / 3.0,
+            ..ServiceFabric::default()
+        };
+        let found = annealing(&cluster, &settings, &Limits::rounds(2));
+        let today = cluster.today();
+        let before = audit(&cluster, &today);
+        // A broken rule about a replica of both its groups can be broken in another domain.
+        let no_worse = found.violations.len() <= before.len() || !of.rules.is_empty();
+        prop_assert!(no_worse, "{:?}", found.violations);
+        if before.is_empty() {
+            // Nothing is new or broken: the moves are those of balancing.
+            let moved = today.iter().zip(&found.assignment).filter(|(from, to)| from != to).count();
+            let of_share = today.len() * usize::from(share) / 3;
+            prop_assert!(moved <= of_share.min(usize::try_from(most).expect("small")), "{}", moved);
+            let value = evaluate(&cluster, &today).total;
+            prop_assert!(found.value.total <= value + 1e-9);
+            prop_assert_eq!(&found.violations, &[]);
+        }
+        let again = annealing(&cluster, &settings, &Limits::rounds(2));
+        prop_assert_eq!(found.assignment, again.assignment);
     }
 
     #[test]

@@ -35,6 +35,16 @@ pub enum ClusterError {
         /// The rule.
         rule: String,
     },
+    /// A line of a text file breaks a rule of the format.
+    #[error("{}: line {line}: {rule}", file.display())]
+    Line {
+        /// The file.
+        file: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The rule.
+        rule: String,
+    },
     /// A member of a JSON file breaks a rule of the format.
     #[error("{}: {at}: {rule}", file.display())]
     Member {

@@ -4,9 +4,10 @@
 //! partition; replicas of a partition never share a node.
 
 use super::ClusterError;
+use super::objective::ObjectiveOf;
 use placement::{
-    Amount, Cluster, DomainIx, Failovers, Group, GroupIx, Level, LevelIx, Metric, Node, NodeIx,
-    NodeState, Objective, Replica, ReplicaIx, Role, Rule, Service, ServiceIx,
+    Amount, Cluster, DomainIx, Group, GroupIx, Level, LevelIx, Metric, Node, NodeIx, NodeState,
+    Replica, ReplicaIx, Role, Rule, Service, ServiceIx,
 };
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -125,24 +126,6 @@ enum RoleOf {
     Instance,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum ObjectiveOf {
-    /// Moves by weight, and failovers to expect because of fragmentation.
-    Failovers {
-        #[serde(default)]
-        fragmentation: f64,
-        #[serde(default)]
-        levels: Vec<String>,
-    },
-}
-
-impl Default for ObjectiveOf {
-    fn default() -> ObjectiveOf {
-        ObjectiveOf::Failovers { fragmentation: 0.0, levels: Vec::new() }
-    }
-}
-
 fn one() -> f64 {
     1.0
 }
@@ -163,7 +146,7 @@ pub fn read(file: &Path) -> Result<Cluster, ClusterError> {
 }
 
 /// A member, and the rule that it breaks.
-type Broken = (String, String);
+pub(super) type Broken = (String, String);
 
 fn parse(text: &[u8]) -> Result<Cluster, Broken> {
     let mut json = serde_json::Deserializer::from_slice(text);
@@ -179,7 +162,7 @@ fn parse(text: &[u8]) -> Result<Cluster, Broken> {
     Reader::new(&root)?.read(&root)
 }
 
-fn broken(at: impl Into<String>, rule: impl Into<String>) -> Broken {
+pub(super) fn broken(at: impl Into<String>, rule: impl Into<String>) -> Broken {
     (at.into(), rule.into())
 }
 
@@ -258,7 +241,7 @@ impl<'r> Reader<'r> {
             replicas: Vec::new(),
             groups: Vec::new(),
             rules: Vec::new(),
-            objective: self.objective(&root.objective)?,
+            objective: root.objective.read(&self.metrics, &self.levels)?,
         };
         for (position, node) in root.nodes.iter().enumerate() {
             let at = format!("nodes[{position}].capacity");
@@ -311,17 +294,6 @@ impl<'r> Reader<'r> {
             Level { name: name.to_owned(), domains, domain_of }
         };
         levels.into_iter().map(|(name, _)| read(name)).collect()
-    }
-
-    fn objective(&self, of: &ObjectiveOf) -> Result<Objective, Broken> {
-        let ObjectiveOf::Failovers { fragmentation, levels } = of;
-        let at = "objective.failovers";
-        if !(0.0..=1.0).contains(fragmentation) {
-            return Err(broken(format!("{at}.fragmentation"), "must be from 0 to 1"));
-        }
-        let levels = levels.iter().map(|name| self.level(&format!("{at}.levels"), name));
-        let levels = levels.collect::<Result<_, _>>()?;
-        Ok(Objective::Failovers(Failovers { fragmentation: *fragmentation, levels, futures: None }))
     }
 
     fn level(&self, at: &str, name: &str) -> Result<LevelIx, Broken> {

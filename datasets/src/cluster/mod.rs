@@ -2,8 +2,10 @@
 
 mod error;
 mod file;
+mod objective;
 mod result;
 pub mod roadef;
+pub mod service_fabric;
 
 pub use error::ClusterError;
 pub use file::{CLUSTER_FORMAT, read};

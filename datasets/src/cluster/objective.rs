@@ -1,0 +1,124 @@
+//! What a file wants to be minimized.
+
+use super::file::{Broken, broken};
+use placement::{Evenness, Failovers, LevelIx, Objective};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The largest weight that is read.
+const MOST: f64 = 1e9;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum ObjectiveOf {
+    /// Moves by weight, and failovers to expect because of fragmentation.
+    Failovers {
+        #[serde(default)]
+        fragmentation: f64,
+        #[serde(default)]
+        levels: Vec<String>,
+    },
+    /// Even load with few moves.
+    Balance {
+        /// Weight by metric; a metric that is not named has 1.
+        #[serde(default)]
+        weights: BTreeMap<String, f64>,
+        /// Weight of the cost of moves.
+        #[serde(default = "one")]
+        moves: f64,
+    },
+}
+
+impl Default for ObjectiveOf {
+    fn default() -> ObjectiveOf {
+        ObjectiveOf::Failovers { fragmentation: 0.0, levels: Vec::new() }
+    }
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+impl ObjectiveOf {
+    /// The objective, for metrics and levels by name.
+    pub(super) fn read(
+        &self,
+        metrics: &BTreeMap<&str, usize>,
+        levels: &BTreeMap<&str, LevelIx>,
+    ) -> Result<Objective, Broken> {
+        match self {
+            ObjectiveOf::Failovers { fragmentation, levels: named } => {
+                failovers(*fragmentation, named, levels)
+            }
+            ObjectiveOf::Balance { weights, moves } => balance(weights, *moves, metrics),
+        }
+    }
+}
+
+fn failovers(
+    fragmentation: f64,
+    named: &[String],
+    levels: &BTreeMap<&str, LevelIx>,
+) -> Result<Objective, Broken> {
+    let at = "objective.failovers";
+    if !(0.0..=1.0).contains(&fragmentation) {
+        return Err(broken(format!("{at}.fragmentation"), "must be from 0 to 1"));
+    }
+    let level = |name: &String| {
+        let unknown = || format!("no node has a domain of the level {name:?}");
+        levels.get(name.as_str()).copied().ok_or_else(|| broken(format!("{at}.levels"), unknown()))
+    };
+    let levels = named.iter().map(level).collect::<Result<_, _>>()?;
+    Ok(Objective::Failovers(Failovers { fragmentation, levels, futures: None }))
+}
+
+fn balance(
+    weights: &BTreeMap<String, f64>,
+    moves: f64,
+    metrics: &BTreeMap<&str, usize>,
+) -> Result<Objective, Broken> {
+    let at = "objective.balance";
+    let limited = |at: String, weight: f64| match weight {
+        0.0..=MOST => Ok(weight),
+        _ => Err(broken(at, format!("must be from 0 to {MOST}"))),
+    };
+    let mut of = Evenness::of(metrics.len());
+    for (name, weight) in weights {
+        let at = format!("{at}.weights.{name}");
+        let Some(metric) = metrics.get(name.as_str()) else {
+            return Err(broken(at, "there is no such metric"));
+        };
+        of.weights[*metric] = limited(at, *weight)?;
+    }
+    of.moves = limited(format!("{at}.moves"), moves)?;
+    Ok(Objective::Balance(of))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ObjectiveOf;
+    use placement::Objective;
+    use serde_json::json;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn objective_of_balance_has_weights_by_metric() {
+        let metrics = BTreeMap::from([("cpu", 0), ("disk", 1)]);
+        let read = |balance: serde_json::Value| {
+            let of: ObjectiveOf =
+                serde_json::from_value(json!({"balance": balance})).expect("its members are known");
+            of.read(&metrics, &BTreeMap::new())
+        };
+        let of = read(json!({"weights": {"disk": 0.5}})).expect("it is whole");
+        let Objective::Balance(of) = &of else { panic!("another objective") };
+        assert_eq!((of.weights.as_slice(), of.moves), (&[1.0, 0.5][..], 1.0));
+        for (balance, at) in [
+            (json!({"weights": {"gpu": 1.0}}), "objective.balance.weights.gpu"),
+            (json!({"weights": {"cpu": -1.0}}), "objective.balance.weights.cpu"),
+            (json!({"moves": 1e10}), "objective.balance.moves"),
+        ] {
+            let (found_at, _) = read(balance).expect_err("it breaks a rule");
+            assert_eq!(found_at, at);
+        }
+    }
+}
