@@ -1,7 +1,7 @@
 //! 21 simulated days of a cluster, with the demands of virtual machines: SIL sections 7.2 and 7.3.
 //!
 //! ```sh
-//! cargo run --release -p datasets --no-default-features --example simulate -- FILE TECHNIQUE DENSITY [DAYS] [SEED] [weights]
+//! cargo run --release -p datasets --no-default-features --example simulate -- FILE TECHNIQUE DENSITY [DAYS] [SEED] [weights|equal] [PERCENTILE] [FRAGMENTATION]
 //! ```
 //!
 //! `FILE` is a Parquet table of use with the columns `vm`, `bin` (10 minutes), `cpu_mhz`, `mem_kb`,
@@ -40,14 +40,17 @@ const DEADLINE: Duration = Duration::from_secs(2);
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [file, technique, density, rest @ ..] = arguments.as_slice() else {
-        return Err("usage: simulate FILE TECHNIQUE DENSITY [DAYS] [SEED] [weights]".into());
+        return Err("usage: simulate FILE TECHNIQUE DENSITY [DAYS] [SEED] [weights|equal] [PERCENTILE] [FRAGMENTATION]".into());
     };
     let days: usize = rest.first().map_or(Ok(21), |days| days.parse())?;
     let seed: u64 = rest.get(1).map_or(Ok(1), |seed| seed.parse())?;
     let is_weighted = rest.get(2).is_some_and(|word| word == "weights");
     let percentile: f64 = rest.get(3).map_or(Ok(1.0), |share| share.parse())?;
     let traces = limited(&traces(file)?, percentile);
-    let simulation = simulation(traces, density.parse()?, days, seed, is_weighted);
+    let mut simulation = simulation(traces, density.parse()?, days, seed, is_weighted);
+    if let Some(weight) = rest.get(4) {
+        simulation.fragmentation = weight.parse()?;
+    }
     if technique == "stats" {
         stats(&simulation);
         return Ok(());
