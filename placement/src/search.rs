@@ -88,6 +88,15 @@ fn make_valid(state: &mut State, limits: &Limits) {
     if mend(state, MEND_STEPS, &must_end) {
         return;
     }
+    if let Objective::Failovers(_) = state.cluster.objective {
+        // Several nodes that are over at once multiply the paths: one after the other costs few moves.
+        let mut greedy = state.clone();
+        let mut costs = Costs::new(&greedy);
+        if repair(&mut greedy, &mut costs, &must_end) == 0 {
+            *state = greedy;
+            return;
+        }
+    }
     let mut nodes: Vec<usize> = (0..state.cluster.nodes.len()).collect();
     // The emptiest nodes have the most room to gain.
     let free = |node: &usize| state.free(*node);

@@ -8,11 +8,13 @@ use proptest::prelude::*;
 
 const WEIGHT: f64 = 0.5;
 
+/// Node of today, demand now, move cost, and demand by sample, time and metric.
+type SmallReplica = (Option<usize>, [Amount; 2], u8, Vec<[[Amount; 2]; 2]>);
+
 #[derive(Clone, Debug)]
 struct Small {
     capacities: Vec<[Amount; 2]>,
-    /// Node of today, demand now, move cost, and demand by sample, time and metric.
-    replicas: Vec<(Option<usize>, [Amount; 2], u8, Vec<[[Amount; 2]; 2]>)>,
+    replicas: Vec<SmallReplica>,
     samples: usize,
 }
 
