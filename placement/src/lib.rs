@@ -26,9 +26,11 @@ mod bound;
 mod builder;
 mod cluster;
 mod cost;
+mod descend;
 mod deviation;
 mod even;
 mod explain;
+mod future;
 mod limits;
 mod mend;
 mod order;
@@ -38,6 +40,7 @@ mod repair;
 mod schedule;
 mod search;
 mod service_fabric;
+pub mod simulate;
 mod state;
 mod tally;
 #[cfg(test)]
@@ -49,8 +52,8 @@ pub use audit_schedule::{ScheduleFlaw, audit_schedule};
 pub use bound::bound;
 pub use builder::Builder;
 pub use cluster::{
-    Amount, Assignment, Balance, Cluster, DomainIx, Evenness, Failovers, Group, GroupIx, Level,
-    LevelIx, Metric, MetricIx, Node, NodeIx, NodeState, Objective, Reassignment, Replica,
+    Amount, Assignment, Balance, Cluster, DomainIx, Evenness, Failovers, Futures, Group, GroupIx,
+    Level, LevelIx, Metric, MetricIx, Node, NodeIx, NodeState, Objective, Reassignment, Replica,
     ReplicaIx, Role, Rule, Service, ServiceIx,
 };
 pub use explain::{

@@ -5,6 +5,7 @@ use crate::audit::{Violation, audit};
 use crate::bound::bound;
 use crate::cluster::{Assignment, Cluster, NodeIx, Objective, ReplicaIx};
 use crate::cost::Costs;
+use crate::descend::descend;
 use crate::even::even_out;
 use crate::limits::{Limits, Progress};
 use crate::mend::mend;
@@ -66,7 +67,7 @@ fn search_in_order(cluster: &Cluster, limits: &Limits) -> Found {
     let assignment = match &cluster.objective {
         Objective::Reassignment(_) => anneal(&state, &costs, limits, bound),
         Objective::Balance(_) => even_out(&state, &costs, limits, bound),
-        Objective::Failovers(_) => polish(state, costs),
+        Objective::Failovers(_) => descend(state, costs, limits, bound),
     };
     Found {
         value: evaluate(cluster, &assignment),
@@ -96,6 +97,15 @@ fn make_valid(state: &mut State, limits: &Limits) {
     }
     if mend(state, MEND_STEPS, &must_end) {
         return;
+    }
+    if let Objective::Failovers(_) = state.cluster.objective {
+        // Several nodes that are over at once multiply the paths: one after the other costs few moves.
+        let mut greedy = state.clone();
+        let mut costs = Costs::new(&greedy);
+        if repair(&mut greedy, &mut costs, &must_end) == 0 {
+            *state = greedy;
+            return;
+        }
     }
     let mut nodes: Vec<usize> = (0..state.cluster.nodes.len()).collect();
     // The emptiest nodes have the most room to gain.
@@ -150,26 +160,4 @@ fn mend_in_part(state: &mut State) {
             None => state.unplaced.push(u32::try_from(replica).expect("fewer than 2^32")),
         }
     }
-}
-
-/// Moves replicas back to their nodes of today, as long as that improves the value.
-fn polish(mut state: State, mut costs: Costs) -> Assignment {
-    let replicas = state.assignment().len();
-    let mut improves = true;
-    while improves {
-        improves = false;
-        for replica in 0..replicas {
-            let Some(home) = state.origin(replica) else { continue };
-            if state.node_of(replica).is_some_and(|node| node != home)
-                && state.allows(replica, home)
-            {
-                let change = costs.shift(&state, replica, home);
-                if change < -1e-9 {
-                    costs.apply_shift(&mut state, replica, home, change);
-                    improves = true;
-                }
-            }
-        }
-    }
-    state.assignment().clone()
 }
