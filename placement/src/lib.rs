@@ -29,7 +29,9 @@ mod limits;
 mod mend;
 mod random;
 mod repack;
+mod rooms;
 mod search;
+mod session;
 mod state;
 mod tally;
 mod value;
@@ -44,4 +46,5 @@ pub use cluster::{
 };
 pub use limits::{Limits, Progress};
 pub use search::{Found, search};
+pub use session::{Mended, Move, Session};
 pub use value::{Value, evaluate};

@@ -2,7 +2,8 @@
 //! as SIL section 1.1 prunes (a solution of X failovers shows that none needs more than X).
 
 use crate::cluster::{NodeIx, NodeState, ReplicaIx};
-use crate::state::{State, sizes};
+use crate::rooms::Rooms;
+use crate::state::State;
 use std::cmp::Ordering;
 
 /// A depth-first search for a valid assignment whose moves weigh at most `budget`.
@@ -12,8 +13,11 @@ struct Repair<'s, 'c> {
     open: Vec<usize>,
     /// Replicas that have been placed on the path: they stay.
     fixed: Vec<bool>,
-    /// The share of an average node that each replica needs.
-    sizes: Vec<f64>,
+    placed: Vec<usize>,
+    /// Nodes where something may be wrong: at the start, and by what moved on the path.
+    suspects: Vec<usize>,
+    /// Where replicas may go; `None` is everywhere.
+    rooms: Option<&'s Rooms>,
     budget: f64,
     /// The least weight beyond the budget that a pruned path had.
     beyond: f64,
@@ -22,32 +26,73 @@ struct Repair<'s, 'c> {
     must_end: &'s dyn Fn() -> bool,
 }
 
+/// What a search for a valid assignment is about.
+pub(crate) struct Scope<'s> {
+    /// Replicas to place: all or some of those without a node.
+    pub(crate) open: Vec<usize>,
+    /// Nodes that may be broken.
+    pub(crate) suspects: Vec<usize>,
+    /// Where replicas may go; `None` is everywhere.
+    pub(crate) rooms: Option<&'s Rooms>,
+}
+
 /// Makes a state valid within `steps` nodes of the search tree, unless it must end before. If that
 /// fails, the state is unchanged.
 pub(crate) fn mend(state: &mut State, steps: u64, must_end: &dyn Fn() -> bool) -> bool {
     let open = state.unplaced.iter().map(|replica| *replica as usize).collect();
-    let fixed = vec![false; state.assignment().len()];
-    let sizes = sizes(state);
-    let (budget, beyond) = (0.0, f64::INFINITY);
-    let mut repair = Repair { state, open, fixed, sizes, budget, beyond, steps, must_end };
-    loop {
-        repair.beyond = f64::INFINITY;
-        if repair.descend(0.0) {
-            repair.state.unplaced.clear();
-            return true;
-        }
-        if repair.steps == 0 || repair.beyond.is_infinite() {
-            return false;
-        }
-        repair.budget = repair.beyond;
-    }
+    let suspects = (0..state.cluster.nodes.len()).collect();
+    mend_within(state, Scope { open, suspects, rooms: None }, &mut { steps }, must_end).is_some()
 }
 
-/// Something that is wrong with a state.
-enum Wrong {
-    /// One of these replicas must leave its node.
-    OneOf(Vec<usize>),
-    Nothing,
+/// Mends what is in scope, and what that breaks. Returns the replicas that it placed, and takes what
+/// it needs from `steps`. If it fails, the state is unchanged.
+pub(crate) fn mend_within(
+    state: &mut State,
+    scope: Scope,
+    steps: &mut u64,
+    must_end: &dyn Fn() -> bool,
+) -> Option<Vec<usize>> {
+    let fixed = vec![false; state.assignment().len()];
+    let Scope { open, suspects, rooms } = scope;
+    let (placed, beyond) = (Vec::new(), f64::INFINITY);
+    let mut repair = Repair {
+        state,
+        open,
+        fixed,
+        placed,
+        suspects,
+        rooms,
+        budget: 0.0,
+        beyond,
+        steps: *steps,
+        must_end,
+    };
+    let mut suspects = std::mem::take(&mut repair.suspects);
+    suspects.retain(|node| repair.wrong_at(*node).is_some());
+    // What is on a node that takes nothing must leave it, so no smaller budget is enough.
+    let is_up = |node: &usize| repair.state.cluster.nodes[*node].state == NodeState::Up;
+    let leaving = suspects.iter().filter(|node| !is_up(node));
+    let leaving = leaving.flat_map(|node| repair.state.replicas_on(*node));
+    repair.budget = leaving.map(|replica| repair.leaving(*replica as usize)).sum();
+    repair.suspects = suspects;
+    let mended = loop {
+        repair.beyond = f64::INFINITY;
+        if repair.descend(0.0) {
+            break true;
+        }
+        if repair.steps == 0 || repair.beyond.is_infinite() {
+            break false;
+        }
+        repair.budget = repair.beyond;
+    };
+    *steps = repair.steps;
+    let placed = repair.placed;
+    mended.then(|| {
+        let assignment = state.assignment();
+        let open = state.unplaced.iter().filter(|of| assignment[**of as usize].is_none());
+        state.unplaced = open.copied().collect();
+        placed
+    })
 }
 
 impl Repair<'_, '_> {
@@ -61,42 +106,52 @@ impl Repair<'_, '_> {
         if !self.open.is_empty() {
             return self.place(spent);
         }
-        match self.wrong() {
-            Wrong::Nothing => true,
-            Wrong::OneOf(replicas) => {
-                let mut tried: Vec<usize> = Vec::new();
-                for replica in replicas {
-                    // Equal replicas make equal subtrees.
-                    if tried.iter().any(|other| self.equal(*other, replica)) {
-                        continue;
-                    }
-                    tried.push(replica);
-                    let after = spent + self.leaving(replica);
-                    if self.exceeds(after) {
-                        continue;
-                    }
-                    let node = self.state.take(replica).expect("it is on a node");
-                    self.open.push(replica);
-                    if self.descend(after) {
-                        return true;
-                    }
-                    self.open.pop();
-                    self.state.put(replica, node);
-                }
-                false
+        let Some(replicas) = self.wrong() else { return true };
+        let mut tried: Vec<usize> = Vec::new();
+        for replica in replicas {
+            // Equal replicas make equal subtrees.
+            if tried.iter().any(|other| self.equal(*other, replica)) {
+                continue;
             }
+            tried.push(replica);
+            let after = spent + self.leaving(replica);
+            if self.exceeds(after) {
+                continue;
+            }
+            let suspects = self.suspects.len();
+            let state = &mut *self.state;
+            let dependents = state.tallies.dependents(state.cluster, replica).into_iter();
+            let nodes = dependents.filter_map(|of| state.node_of(of)).map(NodeIx::ix);
+            self.suspects.extend(nodes);
+            let node = state.take(replica).expect("it is on a node");
+            // Another one must leave a node that is still over its capacity.
+            let next = if state.is_over(node.ix()) { self.lightest(node.ix()) } else { 0.0 };
+            if !self.exceeds(after + next) {
+                self.open.push(replica);
+                if self.descend(after) {
+                    return true;
+                }
+                self.open.pop();
+            }
+            self.state.put(replica, node);
+            self.suspects.truncate(suspects);
         }
+        false
     }
 
     /// Places the largest open replica.
     fn place(&mut self, spent: f64) -> bool {
         let largest = (0..self.open.len()).max_by(|one, other| {
-            let size = |at: &usize| self.sizes[self.open[*at]];
+            let size = |at: &usize| self.state.size(self.open[*at]);
             size(one).total_cmp(&size(other))
         });
         let replica = self.open.swap_remove(largest.expect("a replica is open"));
         let mut options: Vec<(f64, f64, usize)> = Vec::new();
-        for node in 0..self.state.cluster.nodes.len() {
+        let nodes = match self.rooms {
+            Some(rooms) => rooms.near(self.state.size(replica)),
+            None => (0..self.state.cluster.nodes.len()).collect(),
+        };
+        for node in nodes {
             let to = NodeIx::new(node);
             if self.state.origin(replica) == Some(to)
                 || !self.state.cluster.may_run(ReplicaIx::new(replica), to)
@@ -118,6 +173,7 @@ impl Repair<'_, '_> {
             one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)).then(one.2.cmp(&other.2))
         });
         self.fixed[replica] = true;
+        self.placed.push(replica);
         let mut last: Option<usize> = None;
         for (_, _, node) in options {
             // Empty nodes of one capacity are equal where rules do not tell them apart.
@@ -127,16 +183,18 @@ impl Repair<'_, '_> {
             }
             last = Some(node);
             self.state.put(replica, NodeIx::new(node));
+            self.suspects.push(node);
             if self.descend(spent) {
-                self.fixed[replica] = false;
                 return true;
             }
+            self.suspects.pop();
             self.state.take(replica);
             if self.steps == 0 {
                 break;
             }
         }
         self.fixed[replica] = false;
+        self.placed.pop();
         self.open.push(replica);
         false
     }
@@ -165,46 +223,53 @@ impl Repair<'_, '_> {
         if demand.iter().zip(capacity).any(|(demand, capacity)| demand > capacity) {
             return f64::INFINITY;
         }
+        self.lightest(node)
+    }
+
+    /// The least weight that can leave a node.
+    fn lightest(&self, node: usize) -> f64 {
         let movable = self.state.replicas_on(node).iter().map(|replica| *replica as usize);
         let movable = movable.filter(|replica| !self.fixed[*replica]);
         movable.map(|replica| self.leaving(replica)).fold(f64::INFINITY, f64::min)
     }
 
-    /// The first thing that is wrong.
-    fn wrong(&self) -> Wrong {
+    /// Replicas of which one must leave its node, for the first suspect where something is wrong.
+    fn wrong(&self) -> Option<Vec<usize>> {
+        let mut suspects = self.suspects.clone();
+        suspects.sort_unstable();
+        suspects.dedup();
+        suspects.into_iter().find_map(|node| self.wrong_at(node))
+    }
+
+    /// Replicas of which one must move, if something is wrong on a node.
+    fn wrong_at(&self, node: usize) -> Option<Vec<usize>> {
         let cluster = self.state.cluster;
-        for node in 0..cluster.nodes.len() {
-            let is_up = cluster.nodes[node].state == NodeState::Up;
-            let over = self.state.is_over(node);
-            if is_up && !over && !self.may_break(node) {
-                continue;
-            }
-            let movable = |replica: &u32| !self.fixed[*replica as usize];
-            let on = self.state.replicas_on(node).iter().copied().filter(movable);
-            let on: Vec<usize> = on.map(|replica| replica as usize).collect();
-            if let (false, Some(replica)) = (is_up, on.first()) {
-                return Wrong::OneOf(vec![*replica]);
-            }
-            if over {
-                let mut on = on;
-                on.sort_by(|one, other| self.lighter(*one, *other));
-                return Wrong::OneOf(on);
-            }
-            for replica in on {
-                let node = NodeIx::new(node);
-                if !cluster.may_run(ReplicaIx::new(replica), node) {
-                    return Wrong::OneOf(vec![replica]);
-                }
-                let state = &self.state;
-                let mut found =
-                    state.tallies.to_move(cluster, replica, node, |of| state.node_of(of));
-                if !found.is_empty() {
-                    found.retain(|replica| !self.fixed[*replica]);
-                    return Wrong::OneOf(found);
-                }
-            }
+        let is_up = cluster.nodes[node].state == NodeState::Up;
+        let over = self.state.is_over(node);
+        if is_up && !over && !self.may_break(node) {
+            return None;
         }
-        Wrong::Nothing
+        let movable = |replica: &u32| !self.fixed[*replica as usize];
+        let on = self.state.replicas_on(node).iter().copied().filter(movable);
+        let mut on: Vec<usize> = on.map(|replica| replica as usize).collect();
+        if let (false, Some(replica)) = (is_up, on.first()) {
+            return Some(vec![*replica]);
+        }
+        if over {
+            on.sort_by(|one, other| self.lighter(*one, *other));
+            return Some(on);
+        }
+        let node = NodeIx::new(node);
+        let state = &self.state;
+        on.into_iter().find_map(|replica| {
+            if !cluster.may_run(ReplicaIx::new(replica), node) {
+                return Some(vec![replica]);
+            }
+            let mut found = state.tallies.to_move(cluster, replica, node, |of| state.node_of(of));
+            let is_broken = !found.is_empty();
+            found.retain(|replica| !self.fixed[*replica]);
+            is_broken.then_some(found)
+        })
     }
 
     /// Whether anything but its capacity can be broken on a node.
@@ -220,7 +285,7 @@ impl Repair<'_, '_> {
     /// Lighter moves first, and of equal ones the larger replicas.
     fn lighter(&self, one: usize, other: usize) -> Ordering {
         (self.leaving(one).total_cmp(&self.leaving(other)))
-            .then(self.sizes[other].total_cmp(&self.sizes[one]))
+            .then(self.state.size(other).total_cmp(&self.state.size(one)))
             .then(one.cmp(&other))
     }
 

@@ -151,6 +151,28 @@ impl Tallies {
         self.starts[replica] as usize..self.starts[replica + 1] as usize
     }
 
+    /// Adds a replica, a member of these groups, after all others.
+    pub(crate) fn add_last(&mut self, groups: &[GroupIx]) {
+        let read = (0..).zip(&self.tallies).filter(|(_, tally)| groups.contains(&tally.group));
+        self.of.extend(read.map(|(at, _)| at));
+        self.starts.push(u32::try_from(self.of.len()).expect("fewer than 2^32 memberships"));
+    }
+
+    /// The replicas about which a rule may be broken once this one has left its node.
+    pub(crate) fn dependents(&self, cluster: &Cluster, replica: usize) -> Vec<usize> {
+        let mut found = Vec::new();
+        for at in self.of(replica) {
+            let tally = &self.tallies[self.of[at] as usize];
+            let same = (tally.at_least > 0).then_some(tally.group);
+            let others = tally.needed_by.iter().map(|of| self.tallies[*of].group);
+            for group in same.into_iter().chain(others) {
+                let members = cluster.groups[group.ix()].members.iter();
+                found.extend(members.map(|member| member.ix()));
+            }
+        }
+        found
+    }
+
     /// Counts a replica on a node.
     pub(crate) fn add(&mut self, cluster: &Cluster, replica: usize, node: NodeIx) {
         for at in self.of(replica) {
