@@ -97,7 +97,7 @@ fn measure(
     events: usize,
     mut event: impl FnMut(&mut Session, &mut Random) -> (Duration, bool, usize),
 ) {
-    let mut random = Random(1);
+    let mut random = Random(name.len() as u64);
     let (mut times, mut whole, mut moves) = (Vec::new(), 0, 0);
     for _ in 0..events {
         let (time, is_whole, moved) = event(session, &mut random);
@@ -127,7 +127,8 @@ fn peak() -> String {
 }
 
 /// Partitions of three replicas, each on the least used of a few random nodes of other domains than
-/// its partition's. Demands are exponential, each metric on its own.
+/// its partition's, the largest partitions first. Demands are exponential, each metric on its own,
+/// and add up to `density` of the capacity.
 fn generate(nodes: usize, density: f64) -> Cluster {
     let mut random = Random(nodes as u64);
     let name = |prefix: &str, number: usize| format!("{prefix}{number}");
@@ -155,14 +156,11 @@ fn generate(nodes: usize, density: f64) -> Cluster {
         .collect();
     cluster.objective = Objective::Failovers(Failovers { fragmentation: 0.0, levels: Vec::new() });
     let mut used = vec![[0_i64; 3]; nodes];
-    for partition in 0..nodes * 25 / 3 {
+    let partitions = demands(nodes * 25 / 3, nodes as f64 * CAPACITY as f64 * density, &mut random);
+    for (partition, demands) in partitions.into_iter().enumerate() {
         cluster.services.push(Service { name: name("s", partition), allowed: None });
         let mut members: Vec<NodeIx> = Vec::new();
-        for member in 0..3 {
-            let mean = CAPACITY as f64 * density / 25.0;
-            let demand: [i64; 3] =
-                std::array::from_fn(|_| (-(1.0 - random.unit()).ln()).min(6.0) * mean)
-                    .map(|demand: f64| demand as i64);
+        for (member, demand) in demands.into_iter().enumerate() {
             let may = |node: usize| {
                 let node = NodeIx::new(node);
                 let differs = |level| {
@@ -198,4 +196,21 @@ fn generate(nodes: usize, density: f64) -> Cluster {
         }
     }
     cluster
+}
+
+/// Demands of the three replicas of each partition, the largest partitions first, whose sum by metric
+/// is `total`.
+fn demands(partitions: usize, total: f64, random: &mut Random) -> Vec<[[i64; 3]; 3]> {
+    let mut draw = || (-(1.0 - random.unit()).ln()).min(6.0);
+    let raw: Vec<[[f64; 3]; 3]> =
+        (0..partitions).map(|_| [(); 3].map(|()| [(); 3].map(|()| draw()))).collect();
+    let sum: [f64; 3] =
+        std::array::from_fn(|metric| raw.iter().flatten().map(|replica| replica[metric]).sum());
+    let scale = |replica: &[f64; 3]| -> [i64; 3] {
+        std::array::from_fn(|metric| (replica[metric] * total / sum[metric]) as i64)
+    };
+    let mut scaled: Vec<[[i64; 3]; 3]> =
+        raw.iter().map(|partition| partition.each_ref().map(scale)).collect();
+    scaled.sort_by_key(|partition| std::cmp::Reverse(partition.as_flattened().iter().sum::<i64>()));
+    scaled
 }

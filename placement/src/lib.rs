@@ -25,6 +25,7 @@ mod bound;
 mod builder;
 mod cluster;
 mod cost;
+mod eject;
 mod limits;
 mod mend;
 mod random;

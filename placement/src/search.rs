@@ -5,6 +5,7 @@ use crate::audit::{Violation, audit};
 use crate::bound::bound;
 use crate::cluster::{Assignment, Cluster, NodeIx, Objective, ReplicaIx};
 use crate::cost::Costs;
+use crate::eject::place_by_ejection;
 use crate::limits::{Limits, Progress};
 use crate::mend::mend;
 use crate::repack::repack;
@@ -36,6 +37,8 @@ impl Found {
 
 /// Nodes of the search trees of a repair.
 const MEND_STEPS: u64 = 20_000;
+/// Placements of replicas that eject others.
+const EJECTIONS: u64 = 100_000;
 const REPACK_STEPS: u64 = 200_000;
 
 /// Finds an assignment of little value.
@@ -64,6 +67,14 @@ fn make_valid(state: &mut State, limits: &Limits) {
     if mend(state, MEND_STEPS, &must_end) {
         return;
     }
+    let before = state.clone();
+    if !state.unplaced.is_empty()
+        && place_by_ejection(state, EJECTIONS, &must_end)
+        && mend(state, MEND_STEPS, &must_end)
+    {
+        return;
+    }
+    *state = before;
     let mut nodes: Vec<usize> = (0..state.cluster.nodes.len()).collect();
     // The emptiest nodes have the most room to gain.
     let free = |node: &usize| state.free(*node);

@@ -223,6 +223,28 @@ impl Tallies {
         })
     }
 
+    /// Whether a replica may only be near others.
+    pub(crate) fn has_needs(&self, replica: usize) -> bool {
+        self.of(replica).any(|at| !self.tallies[self.of[at] as usize].needs.is_empty())
+    }
+
+    /// The replicas that a replica may have to be near.
+    pub(crate) fn needed(&self, cluster: &Cluster, replica: usize) -> Vec<usize> {
+        let tallies = self.of(replica).map(|at| &self.tallies[self.of[at] as usize]);
+        let groups = tallies.flat_map(|tally| &tally.needs).map(|of| self.tallies[*of].group);
+        let members = groups.flat_map(|group| &cluster.groups[group.ix()].members);
+        members.map(|member| member.ix()).collect()
+    }
+
+    /// Whether a replica on a node has none there of those that it must be near.
+    pub(crate) fn lacks_needed(&self, cluster: &Cluster, replica: usize, node: NodeIx) -> bool {
+        self.of(replica).any(|at| {
+            let tally = &self.tallies[self.of[at] as usize];
+            let domain = cluster.domain(tally.level, node);
+            tally.needs.iter().any(|of| self.tallies[*of].counts.of(domain) == 0)
+        })
+    }
+
     /// Whether no rule is about a replica.
     pub(crate) fn is_free(&self, replica: usize) -> bool {
         self.of(replica).is_empty()
