@@ -65,18 +65,27 @@ fn demands(seed: u64, load: f64) -> Vec<[i64; 2]> {
     (0..pods).map(|_| [(); 2].map(|()| (-(1.0 - unit()).ln() * mean) as i64)).collect()
 }
 
-/// Whether a pod cannot be placed at all: no node has room for a cache, or for a web server beside
-/// any of its caches.
+/// Whether the pods of one application cannot be placed even on a cluster of their own. Its five
+/// caches are on five nodes, and so are its web servers, each with a cache: every node has one
+/// of both. All pairings are tried.
 fn has_no_place(demands: &[[i64; 2]]) -> bool {
-    let fit =
-        |pods: [usize; 2]| (0..2).all(|m| demands[pods[0]][m] + demands[pods[1]][m] <= CAPACITY);
-    (0..demands.len()).any(|pod| {
-        let first = pod / 10 * 10;
-        if is_cache(pod) {
-            demands[pod].iter().any(|demand| *demand > CAPACITY)
-        } else {
-            !(first..first + 5).any(|cache| fit([pod, cache]))
+    demands.chunks(10).any(|pods| {
+        let (caches, webs) = pods.split_at(5);
+        !can_pair(caches, webs, &mut vec![false; caches.len()])
+    })
+}
+
+fn can_pair(caches: &[[i64; 2]], webs: &[[i64; 2]], taken: &mut Vec<bool>) -> bool {
+    let Some((web, rest)) = webs.split_first() else { return true };
+    (0..caches.len()).any(|cache| {
+        let fits = web.iter().zip(caches[cache]).all(|(web, cache)| web + cache <= CAPACITY);
+        if taken[cache] || !fits {
+            return false;
         }
+        taken[cache] = true;
+        let paired = can_pair(caches, rest, taken);
+        taken[cache] = false;
+        paired
     })
 }
 

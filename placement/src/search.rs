@@ -120,7 +120,11 @@ fn mend_in_part(state: &mut State) {
         }
     }
     let mut open: Vec<usize> = state.unplaced.drain(..).map(|replica| replica as usize).collect();
-    open.sort_by(larger);
+    // Those that need others beside them come after these.
+    open.sort_by(|one, other| {
+        let has_needs = |of: &usize| state.tallies.has_needs(*of);
+        has_needs(one).cmp(&has_needs(other)).then_with(|| larger(one, other))
+    });
     for replica in open {
         match roomiest(state, replica) {
             Some(node) => state.put(replica, node),
