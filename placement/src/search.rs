@@ -6,6 +6,7 @@ use crate::bound::bound;
 use crate::cluster::{Assignment, Cluster, NodeIx, Objective, ReplicaIx};
 use crate::cost::Costs;
 use crate::descend::descend;
+use crate::eject::place_by_ejection;
 use crate::even::even_out;
 use crate::limits::{Limits, Progress};
 use crate::mend::mend;
@@ -40,6 +41,8 @@ impl Found {
 
 /// Nodes of the search trees of a repair.
 const MEND_STEPS: u64 = 20_000;
+/// Placements of replicas that eject others.
+const EJECTIONS: u64 = 100_000;
 const REPACK_STEPS: u64 = 200_000;
 
 /// Broken replicas and nodes above which they are mended greedily: looking for the fewest moves would
@@ -107,6 +110,14 @@ fn make_valid(state: &mut State, limits: &Limits) {
             return;
         }
     }
+    let before = state.clone();
+    if !state.unplaced.is_empty()
+        && place_by_ejection(state, EJECTIONS, &must_end)
+        && mend(state, MEND_STEPS, &must_end)
+    {
+        return;
+    }
+    *state = before;
     let mut nodes: Vec<usize> = (0..state.cluster.nodes.len()).collect();
     // The emptiest nodes have the most room to gain.
     let free = |node: &usize| state.free(*node);
@@ -153,7 +164,11 @@ fn mend_in_part(state: &mut State) {
         }
     }
     let mut open: Vec<usize> = state.unplaced.drain(..).map(|replica| replica as usize).collect();
-    open.sort_by(larger);
+    // Those that need others beside them come after these.
+    open.sort_by(|one, other| {
+        let has_needs = |of: &usize| state.tallies.has_needs(*of);
+        has_needs(one).cmp(&has_needs(other)).then_with(|| larger(one, other))
+    });
     for replica in open {
         match roomiest(state, replica) {
             Some(node) => state.put(replica, node),
