@@ -22,7 +22,7 @@ impl Cluster {
             replicas: Vec::new(),
             groups: Vec::new(),
             rules: Vec::new(),
-            objective: Objective::Failovers(Failovers { fragmentation: 0.0, levels: Vec::new() }),
+            objective: Objective::Failovers(Failovers::default()),
         })
     }
 }

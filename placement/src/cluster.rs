@@ -1,5 +1,7 @@
 //! A cluster: nodes, services, and the replicas that run on the nodes.
 
+use std::sync::Arc;
+
 /// A demand or a capacity, in the smallest unit of its metric: milli-cores, bytes, requests.
 pub type Amount = i64;
 
@@ -238,22 +240,41 @@ pub struct Evenness {
     pub weights: Vec<f64>,
     /// Weight of the cost of moves; 0 ignores it.
     pub moves: f64,
+    /// Demands in future: the whole is multiplied with one and the violations to expect (PLB+PrV of
+    /// SIL section 7.2).
+    pub futures: Option<Futures>,
 }
 
 impl Evenness {
     /// All metrics alike, and moves at their cost.
     pub fn of(metrics: usize) -> Evenness {
-        Evenness { weights: vec![1.0; metrics], moves: 1.0 }
+        Evenness { weights: vec![1.0; metrics], moves: 1.0, futures: None }
     }
 }
 
-/// Failovers now, and those to expect because of fragmentation. SIL eq. 5' to 12.
-#[derive(Clone, Debug)]
+/// Failovers now, and those to expect because of fragmentation and of demands in future. SIL eq. 5' to
+/// 14'.
+#[derive(Clone, Debug, Default)]
 pub struct Failovers {
     /// Weight of failovers because of fragmentation, in failovers: SIL's w_f.
     pub fragmentation: f64,
     /// The levels into each domain of which a replica as large as a node must fit.
     pub levels: Vec<LevelIx>,
+    /// Demands in future, if failovers because of them count.
+    pub futures: Option<Futures>,
+}
+
+/// Demands that replicas may have in future: samples of a Monte Carlo simulation, each of which has a
+/// demand at some points in time. SIL eq. 13'.
+#[derive(Clone, Debug)]
+pub struct Futures {
+    /// Weight of failovers because of violations in future, in failovers: SIL's w_c.
+    pub weight: f64,
+    /// Number of samples: SIL's |L|. At least one.
+    pub samples: usize,
+    /// Demand of each replica, in the order of `Cluster::replicas`: by sample, then time, then metric,
+    /// of equal length for all.
+    pub demand: Vec<Arc<[Amount]>>,
 }
 
 /// Costs of the machine reassignment problem.

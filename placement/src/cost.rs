@@ -2,6 +2,7 @@
 
 use crate::cluster::{Amount, Failovers, NodeIx, NodeState, Objective, Reassignment};
 use crate::deviation::{Deviation, Transfer};
+use crate::future::FutureCosts;
 use crate::state::State;
 use crate::value::evaluate_as;
 
@@ -27,6 +28,8 @@ pub(crate) struct Costs<'a> {
     least: Vec<Vec<f64>>,
     /// Nodes of each domain, by level of the objective.
     members: Vec<Vec<Vec<u32>>>,
+    /// Violations of capacity in future.
+    futures: Option<FutureCosts<'a>>,
     /// Sums of the loads, where their deviation counts.
     deviation: Option<Deviation>,
 }
@@ -60,11 +63,16 @@ impl<'a> Costs<'a> {
             least: Vec::new(),
             members: Vec::new(),
             deviation: None,
+            futures: None,
         };
         if let Objective::Balance(of) = objective {
             costs.deviation = Some(Deviation::new(of, state));
+            let nodes = cluster.nodes.len();
+            costs.futures = of.futures.as_ref().map(|futures| FutureCosts::new(futures, nodes));
         }
         if let Objective::Failovers(of) = objective {
+            let nodes = cluster.nodes.len();
+            costs.futures = of.futures.as_ref().map(|futures| FutureCosts::new(futures, nodes));
             for level in &of.levels {
                 let level = &cluster.levels[level.ix()];
                 let mut members = vec![Vec::new(); level.domains.len()];
@@ -84,9 +92,12 @@ impl<'a> Costs<'a> {
     /// Computes everything from the state.
     pub(crate) fn reset(&mut self, state: &State) {
         self.total = evaluate_as(state.cluster, self.objective, state.assignment()).total;
+        if let Some(futures) = &mut self.futures {
+            futures.reset(state);
+        }
         if let Some(deviation) = &mut self.deviation {
             deviation.reset(state);
-            self.total = deviation.value();
+            self.total = deviation.value() * self.risk();
         }
         for node in 0..self.of_node.len() {
             self.of_node[node] = self.node(state, node, |_| 0);
@@ -124,7 +135,9 @@ impl<'a> Costs<'a> {
         let of_level = |least: &Vec<f64>| {
             of.fragmentation / least.len().max(1) as f64 * least.iter().sum::<f64>()
         };
-        self.total = self.least.iter().map(of_level).fold(self.moves, |sum, level| sum + level);
+        let future = self.futures.as_ref().map_or(0.0, FutureCosts::total);
+        let levels = self.least.iter().map(of_level);
+        self.total = levels.fold(self.moves, |sum, level| sum + level) + future;
     }
 
     /// Cost of a node's load and balance if its usage were changed.
@@ -170,7 +183,7 @@ impl<'a> Costs<'a> {
             let shift = Shift { replica, from, to };
             let moved = deviation.moved + Self::move_cost_change(state, &shift);
             let value = deviation.value_after(state, Transfer { from, to }, |m| demand[m], moved);
-            return value - self.total;
+            return value * (self.risk() + self.in_future(state, &[shift])) - self.total;
         }
         let mut change = self.placed(state, replica, to);
         match self.objective {
@@ -190,7 +203,8 @@ impl<'a> Costs<'a> {
                     (None, Some(_)) => change -= self.move_cost[replica],
                     (None, None) => {}
                 }
-                change + self.fragmentation(of, &[Shift { replica, from, to }])
+                let shifts = [Shift { replica, from, to }];
+                change + self.fragmentation(of, &shifts) + self.in_future(state, &shifts)
             }
             // Its value is not a sum: see above.
             Objective::Balance(_) => change,
@@ -249,7 +263,8 @@ impl<'a> Costs<'a> {
             let moved = deviation.moved + costs.sum::<f64>();
             let transfer = Transfer { from: Some(here), to: there };
             let amount = |m: usize| leaves[m] - comes[m];
-            return deviation.value_after(state, transfer, amount, moved) - self.total;
+            let value = deviation.value_after(state, transfer, amount, moved);
+            return value * (self.risk() + self.in_future(state, &shifts)) - self.total;
         }
         let change = self.placed(state, one, there) + self.placed(state, other, here)
             - self.placed(state, one, here)
@@ -263,7 +278,9 @@ impl<'a> Costs<'a> {
                     - self.of_node[there.ix()]
                     + self.most_moved_change(of, state, &shifts)
             }
-            Objective::Failovers(of) => change + self.fragmentation(of, &shifts),
+            Objective::Failovers(of) => {
+                change + self.fragmentation(of, &shifts) + self.in_future(state, &shifts)
+            }
             Objective::Balance(_) => change,
         }
     }
@@ -328,6 +345,21 @@ impl<'a> Costs<'a> {
         of.service_moves * (new.max(others) - most as i64) as f64
     }
 
+    fn in_future(&self, state: &State, shifts: &[Shift]) -> f64 {
+        let shifts = shifts.iter().map(|shift| (shift.replica, shift.from, shift.to));
+        self.futures.as_ref().map_or(0.0, |futures| futures.change(state, shifts))
+    }
+
+    /// What the deviation is multiplied with: one, and the violations to expect.
+    fn risk(&self) -> f64 {
+        1.0 + self.futures.as_ref().map_or(0.0, FutureCosts::total)
+    }
+
+    /// Cost of violations of a node's capacity in future.
+    pub(crate) fn future_of_node(&self, node: usize) -> f64 {
+        self.futures.as_ref().map_or(0.0, |futures| futures.of_node(node))
+    }
+
     fn fragmentation(&self, of: &Failovers, shifts: &[Shift]) -> f64 {
         let changed = |node: u32| {
             let node = node as usize;
@@ -371,7 +403,6 @@ impl<'a> Costs<'a> {
             let demand = state.demand(replica);
             let cost = deviation.moved + Self::move_cost_change(state, &shift);
             deviation.apply(state, Transfer { from: shift.from, to }, |m| demand[m], cost);
-            self.total = deviation.value();
         }
         state.shift(replica, to);
         self.update(state, &[shift], &[moved]);
@@ -392,7 +423,6 @@ impl<'a> Costs<'a> {
             let cost = deviation.moved + costs.sum::<f64>();
             let transfer = Transfer { from: Some(here), to: there };
             deviation.apply(state, transfer, |m| leaves[m] - comes[m], cost);
-            self.total = deviation.value();
         }
         state.shift(one, there);
         state.shift(other, here);
@@ -418,6 +448,13 @@ impl<'a> Costs<'a> {
                 self.weight[from.ix()] -= cost;
             }
         }
+        if let Some(futures) = &mut self.futures {
+            let shifts = shifts.iter().map(|shift| (shift.replica, shift.from, shift.to));
+            futures.update(state, shifts);
+        }
+        if let Some(deviation) = &self.deviation {
+            self.total = deviation.value() * self.risk();
+        }
         for (members, least) in self.members.iter().zip(&mut self.least) {
             for (members, least) in members.iter().zip(least) {
                 let weight = members.iter().map(|node| self.weight[*node as usize]);
@@ -439,141 +476,4 @@ fn with_exact_sums(numbers: impl Iterator<Item = f64>) -> Vec<f64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::Costs;
-    use crate::cluster::{
-        Balance, Cluster, Evenness, Failovers, LevelIx, MetricIx, NodeIx, NodeState, Objective,
-        Reassignment, ServiceIx,
-    };
-    use crate::random::Random;
-    use crate::state::State;
-    use crate::value::evaluate;
-
-    /// Five nodes in two domains, 24 replicas of eight services, whole costs.
-    fn cluster(objective: Objective) -> Cluster {
-        let mut builder = Cluster::builder("sums").metric("a", false).metric("b", true);
-        for node in 0..5 {
-            builder = builder.node(&format!("n{node}"), [Some(60 + node), Some(70)]);
-        }
-        builder = builder.level("domain", ["x", "x", "y", "y", "y"]);
-        for replica in 0..24_i64 {
-            let node = (replica != 7).then(|| format!("n{}", replica % 5));
-            let demand = [1 + replica * 7 % 11, 1 + replica * 5 % 13];
-            builder = builder.replica(&format!("r{replica}"), node.as_deref(), demand);
-        }
-        let regroup = |cluster: &mut Cluster| {
-            for (position, replica) in cluster.replicas.iter_mut().enumerate() {
-                replica.service = ServiceIx::new(position % 8);
-                replica.move_cost = 1.0 + (position % 3) as f64;
-            }
-        };
-        builder.objective(objective).with(regroup).build()
-    }
-
-    fn objectives() -> [Objective; 3] {
-        [
-            Objective::Failovers(Failovers {
-                fragmentation: 0.5,
-                levels: vec![LevelIx::NODE, LevelIx::new(1)],
-            }),
-            Objective::Reassignment(Reassignment {
-                load: vec![3.0, 5.0],
-                safety: vec![vec![20, 25]; 5],
-                balance: vec![Balance {
-                    first: MetricIx::new(0),
-                    second: MetricIx::new(1),
-                    target: 2,
-                    weight: 7.0,
-                }],
-                replica_moves: 2.0,
-                service_moves: 11.0,
-                node_moves: 1.0,
-                between: (0..5).map(|from| (0..5).map(|to| from * to % 4).collect()).collect(),
-            }),
-            Objective::Balance(Evenness { weights: vec![2.0, 1.0], moves: 3.0 }),
-        ]
-    }
-
-    /// Load of a node that is lost or draining does not count, and a replica of a lost node has moved.
-    #[test]
-    fn deviation_adds_up_with_nodes_that_are_not_up() {
-        let mut cluster = cluster(Objective::Balance(Evenness::of(2)));
-        cluster.nodes[0].state = NodeState::Down;
-        cluster.nodes[1].state = NodeState::Draining;
-        let mut state = State::today(&cluster);
-        let mut costs = Costs::new(&state);
-        let mut random = Random::new(5);
-        for _ in 0..2_000 {
-            let (replica, to) = (random.below(24), NodeIx::new(1 + random.below(4)));
-            if state.node_of(replica) != Some(to) {
-                let change = costs.shift(&state, replica, to);
-                costs.apply_shift(&mut state, replica, to, change);
-                let value = evaluate(&cluster, state.assignment()).total;
-                assert!((costs.total - value).abs() < 1e-9, "{} is {value}", costs.total);
-            }
-        }
-    }
-
-    /// The sums of the deviation are whole numbers.
-    #[test]
-    fn deviation_is_the_same_to_the_bit_after_moves_back() {
-        let mut cluster = cluster(Objective::Balance(Evenness::of(2)));
-        for (at, replica) in (0..).zip(&mut cluster.replicas) {
-            replica.demand = vec![999_999_999_999 - at, 1_000_000_007 * at];
-        }
-        let mut state = State::today(&cluster);
-        state.put(7, NodeIx::new(2));
-        let mut costs = Costs::new(&state);
-        let before = costs.total;
-        let mut random = Random::new(4);
-        let mut journal = Vec::new();
-        for _ in 0..1_000 {
-            let (replica, to) = (random.below(24), NodeIx::new(random.below(5)));
-            let from = state.node_of(replica).expect("all have a node");
-            if from != to {
-                journal.push((replica, from));
-                let change = costs.shift(&state, replica, to);
-                costs.apply_shift(&mut state, replica, to, change);
-            }
-        }
-        assert!((costs.total - before).abs() > 1.0);
-        for (replica, from) in journal.into_iter().rev() {
-            let change = costs.shift(&state, replica, from);
-            costs.apply_shift(&mut state, replica, from, change);
-        }
-        assert_eq!(costs.total.to_bits(), before.to_bits());
-    }
-
-    #[test]
-    fn changes_add_up_to_the_value_from_scratch_and_moves_back_restore_it() {
-        for objective in objectives() {
-            let cluster = cluster(objective);
-            let mut state = State::today(&cluster);
-            state.put(7, NodeIx::new(2));
-            let mut costs = Costs::new(&state);
-            let mut random = Random::new(3);
-            for _ in 0..4_000 {
-                let (one, other) = (random.below(24), random.below(24));
-                let before = costs.total;
-                let from = state.node_of(one).expect("all have a node");
-                if random.bits() & 1 == 0 {
-                    let to = NodeIx::new(random.below(5));
-                    if to == from {
-                        continue;
-                    }
-                    let change = costs.shift(&state, one, to);
-                    costs.apply_shift(&mut state, one, to, change);
-                    let value = evaluate(&cluster, state.assignment()).total;
-                    assert!((costs.total - value).abs() < 1e-9, "{} is {value}", costs.total);
-                    let back = costs.shift(&state, one, from);
-                    assert!((costs.total + back - before).abs() < 1e-9);
-                } else if state.node_of(other) != Some(from) {
-                    let change = costs.swap(&state, one, other);
-                    costs.apply_swap(&mut state, one, other, change);
-                    let value = evaluate(&cluster, state.assignment()).total;
-                    assert!((costs.total - value).abs() < 1e-9, "{} is {value}", costs.total);
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -26,18 +26,24 @@ mod bound;
 mod builder;
 mod cluster;
 mod cost;
+mod descend;
 mod deviation;
+mod eject;
 mod even;
 mod explain;
+mod future;
 mod limits;
 mod mend;
 mod order;
 mod random;
 mod repack;
 mod repair;
+mod rooms;
 mod schedule;
 mod search;
 mod service_fabric;
+mod session;
+pub mod simulate;
 mod state;
 mod tally;
 #[cfg(test)]
@@ -49,8 +55,8 @@ pub use audit_schedule::{ScheduleFlaw, audit_schedule};
 pub use bound::bound;
 pub use builder::Builder;
 pub use cluster::{
-    Amount, Assignment, Balance, Cluster, DomainIx, Evenness, Failovers, Group, GroupIx, Level,
-    LevelIx, Metric, MetricIx, Node, NodeIx, NodeState, Objective, Reassignment, Replica,
+    Amount, Assignment, Balance, Cluster, DomainIx, Evenness, Failovers, Futures, Group, GroupIx,
+    Level, LevelIx, Metric, MetricIx, Node, NodeIx, NodeState, Objective, Reassignment, Replica,
     ReplicaIx, Role, Rule, Service, ServiceIx,
 };
 pub use explain::{
@@ -62,4 +68,5 @@ pub use schedule::{
 };
 pub use search::{Found, search};
 pub use service_fabric::{ServiceFabric, annealing};
+pub use session::{Mended, Move, Session};
 pub use value::{Value, evaluate};

@@ -4,6 +4,7 @@
 use crate::cluster::{Amount, GroupIx, LevelIx, NodeIx, Objective, ReplicaIx, Rule};
 use crate::cost::Costs;
 use crate::state::{State, sizes};
+use std::collections::BTreeSet;
 
 /// Passes over the cluster: a move can make room for one that had none before.
 const PASSES: usize = 4;
@@ -192,12 +193,14 @@ impl Repair<'_, '_> {
     }
 
     /// Moves the one of some replicas whose best move costs least.
-    fn move_one_of(&mut self, replicas: &[usize]) -> bool {
+    fn move_one_of(&mut self, replicas: &[usize]) -> Option<usize> {
         let moves = replicas.iter().take(COMPARED).filter_map(|replica| {
             self.best_node(*replica).map(|(rank, node)| (rank, *replica, node))
         });
         let best = moves.min_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
-        best.map(|(_, replica, node)| self.make(replica, node)).is_some()
+        let (_, replica, node) = best?;
+        self.make(replica, node);
+        Some(replica)
     }
 
     /// Places replicas without a node: those that others follow first, each with its follower, then
@@ -250,25 +253,30 @@ impl Repair<'_, '_> {
             if (self.must_end)() {
                 break;
             }
-            moved += usize::from(self.move_one_of(&[replica]));
+            moved += usize::from(self.move_one_of(&[replica]).is_some());
         }
         moved
     }
 
-    /// Moves members of broken rules.
+    /// Moves members of broken rules. Where a rule cannot be kept they would go round in circles: for each
+    /// replica whose rules are broken, each moves once.
     fn keep_rules(&mut self) -> usize {
-        let mut moved = 0;
+        let mut moves = 0;
         for replica in 0..self.sizes.len() {
+            let mut moved = BTreeSet::new();
             while let Some(node) = self.state.node_of(replica) {
                 let (cluster, state) = (self.state.cluster, &self.state);
-                let of = state.tallies.to_move(cluster, replica, node, |of| state.node_of(of));
-                if of.is_empty() || (self.must_end)() || !self.move_one_of(&of) {
+                let mut of = state.tallies.to_move(cluster, replica, node, |of| state.node_of(of));
+                of.retain(|replica| !moved.contains(replica));
+                if of.is_empty() || (self.must_end)() {
                     break;
                 }
-                moved += 1;
+                let Some(one) = self.move_one_of(&of) else { break };
+                moved.insert(one);
             }
+            moves += moved.len();
         }
-        moved
+        moves
     }
 
     /// Moves replicas from overloaded nodes.
@@ -300,7 +308,7 @@ impl Repair<'_, '_> {
             if tried.is_empty() {
                 break;
             }
-            if self.move_one_of(&tried) {
+            if self.move_one_of(&tried).is_some() {
                 moved += 1;
             } else {
                 stuck.extend(tried);

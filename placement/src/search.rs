@@ -5,6 +5,8 @@ use crate::audit::{Violation, audit};
 use crate::bound::bound;
 use crate::cluster::{Assignment, Cluster, NodeIx, Objective, ReplicaIx};
 use crate::cost::Costs;
+use crate::descend::descend;
+use crate::eject::place_by_ejection;
 use crate::even::even_out;
 use crate::limits::{Limits, Progress};
 use crate::mend::mend;
@@ -41,6 +43,8 @@ impl Found {
 
 /// Nodes of the search trees of a repair.
 const MEND_STEPS: u64 = 20_000;
+/// Placements of replicas that eject others.
+const EJECTIONS: u64 = 100_000;
 const REPACK_STEPS: u64 = 200_000;
 
 /// Address space for the search trees of a repair, which are as deep as they have replicas to place. Only what is
@@ -76,7 +80,7 @@ fn search_in_order(cluster: &Cluster, limits: &Limits) -> Found {
     let assignment = match &cluster.objective {
         Objective::Reassignment(_) => anneal(&state, &costs, limits, bound),
         Objective::Balance(_) => even_out(&state, &costs, limits, bound),
-        Objective::Failovers(_) => polish(state, costs),
+        Objective::Failovers(_) => descend(state, costs, limits, bound),
     };
     Found {
         value: evaluate(cluster, &assignment),
@@ -107,6 +111,23 @@ fn make_valid(state: &mut State, limits: &Limits) {
     if mend(state, MEND_STEPS, &must_end) {
         return;
     }
+    if let Objective::Failovers(_) = state.cluster.objective {
+        // Several nodes that are over at once multiply the paths: one after the other costs few moves.
+        let mut greedy = state.clone();
+        let mut costs = Costs::new(&greedy);
+        if repair(&mut greedy, &mut costs, &must_end) == 0 {
+            *state = greedy;
+            return;
+        }
+    }
+    let before = state.clone();
+    if !state.unplaced.is_empty()
+        && place_by_ejection(state, EJECTIONS, &must_end)
+        && mend(state, MEND_STEPS, &must_end)
+    {
+        return;
+    }
+    *state = before;
     let mut nodes: Vec<usize> = (0..state.cluster.nodes.len()).collect();
     // The emptiest nodes have the most room to gain.
     let free = |node: &usize| state.free(*node);
@@ -153,33 +174,15 @@ fn mend_in_part(state: &mut State) {
         }
     }
     let mut open: Vec<usize> = state.unplaced.drain(..).map(|replica| replica as usize).collect();
-    open.sort_by(larger);
+    // Those that need others beside them come after these.
+    open.sort_by(|one, other| {
+        let has_needs = |of: &usize| state.tallies.has_needs(*of);
+        has_needs(one).cmp(&has_needs(other)).then_with(|| larger(one, other))
+    });
     for replica in open {
         match roomiest(state, replica) {
             Some(node) => state.put(replica, node),
             None => state.unplaced.push(u32::try_from(replica).expect("fewer than 2^32")),
         }
     }
-}
-
-/// Moves replicas back to their nodes of today, as long as that improves the value.
-fn polish(mut state: State, mut costs: Costs) -> Assignment {
-    let replicas = state.assignment().len();
-    let mut improves = true;
-    while improves {
-        improves = false;
-        for replica in 0..replicas {
-            let Some(home) = state.origin(replica) else { continue };
-            if state.node_of(replica).is_some_and(|node| node != home)
-                && state.allows(replica, home)
-            {
-                let change = costs.shift(&state, replica, home);
-                if change < -1e-9 {
-                    costs.apply_shift(&mut state, replica, home, change);
-                    improves = true;
-                }
-            }
-        }
-    }
-    state.assignment().clone()
 }

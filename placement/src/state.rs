@@ -1,6 +1,8 @@
 //! An assignment with its sums, kept up to date move by move.
 
-use crate::cluster::{Amount, Assignment, Cluster, NodeIx, NodeState, ReplicaIx};
+use crate::cluster::{
+    Amount, Assignment, Cluster, Failovers, GroupIx, NodeIx, NodeState, Objective, ReplicaIx,
+};
 use crate::tally::Tallies;
 
 /// An assignment and what follows from it.
@@ -25,9 +27,28 @@ pub(crate) struct State<'a> {
     /// Replicas by node, and the place of each replica in its node's list.
     on: Vec<Vec<u32>>,
     slot: Vec<u32>,
+    /// Capacity of an average node by metric: the unit of sizes.
+    mean: Vec<f64>,
     pub(crate) tallies: Tallies,
     pub(crate) unplaced: Vec<u32>,
 }
+
+/// The cluster of a state that is at rest, while its own changes.
+static NO_CLUSTER: Cluster = Cluster {
+    name: String::new(),
+    metrics: Vec::new(),
+    levels: Vec::new(),
+    nodes: Vec::new(),
+    services: Vec::new(),
+    replicas: Vec::new(),
+    groups: Vec::new(),
+    rules: Vec::new(),
+    objective: Objective::Failovers(Failovers {
+        fragmentation: 0.0,
+        levels: Vec::new(),
+        futures: None,
+    }),
+};
 
 impl<'a> State<'a> {
     /// The assignment of today; replicas of nodes that are down have no node.
@@ -52,6 +73,7 @@ impl<'a> State<'a> {
             held: vec![0; cluster.nodes.len() * metrics],
             on: vec![Vec::new(); cluster.nodes.len()],
             slot: vec![0; origin.len()],
+            mean: mean_capacity(cluster),
             tallies: Tallies::new(cluster),
             unplaced: Vec::new(),
             origin,
@@ -73,6 +95,73 @@ impl<'a> State<'a> {
         let today = state.capacity.iter().zip(&state.held);
         state.transit = today.map(|(capacity, held)| *capacity.max(held)).collect();
         state
+    }
+
+    /// A state of nothing.
+    pub(crate) fn nothing() -> State<'static> {
+        State::today(&NO_CLUSTER)
+    }
+
+    /// The state without its cluster, which may change until the two are joined again.
+    pub(crate) fn without_cluster(self) -> State<'static> {
+        State {
+            cluster: &NO_CLUSTER,
+            metrics: self.metrics,
+            transient: self.transient,
+            demand: self.demand,
+            capacity: self.capacity,
+            transit: self.transit,
+            origin: self.origin,
+            at: self.at,
+            usage: self.usage,
+            held: self.held,
+            on: self.on,
+            slot: self.slot,
+            mean: self.mean,
+            tallies: self.tallies,
+            unplaced: self.unplaced,
+        }
+    }
+
+    /// Adds the last replica of the cluster, without a node.
+    pub(crate) fn add_last(&mut self, groups: &[GroupIx]) {
+        let replica = &self.cluster.replicas[self.at.len()];
+        self.unplaced.push(u32::try_from(self.at.len()).expect("fewer than 2^32"));
+        self.demand.extend(&replica.demand);
+        self.origin.push(replica.node);
+        self.at.push(None);
+        self.slot.push(0);
+        self.tallies.add_last(groups);
+    }
+
+    /// Changes what a replica needs. Nothing is moving.
+    pub(crate) fn set_demand(&mut self, replica: usize, demand: &[Amount]) {
+        for (metric, new) in demand.iter().enumerate() {
+            let old = std::mem::replace(&mut self.demand[replica * self.metrics + metric], *new);
+            if let Some(node) = self.at[replica] {
+                self.usage[node.ix() * self.metrics + metric] += new - old;
+            }
+        }
+        if let Some(node) = self.at[replica] {
+            self.settle(node.ix());
+        }
+    }
+
+    /// Makes a replica's node the one of today.
+    pub(crate) fn stay(&mut self, replica: usize) {
+        let old = std::mem::replace(&mut self.origin[replica], self.at[replica]);
+        for node in [old, self.at[replica]].into_iter().flatten() {
+            self.settle(node.ix());
+        }
+    }
+
+    /// Counts nothing as moving from or to a node.
+    pub(crate) fn settle(&mut self, node: usize) {
+        for at in node * self.metrics..(node + 1) * self.metrics {
+            self.held[at] = self.usage[at];
+            let today = if self.transient[at % self.metrics] { self.held[at] } else { 0 };
+            self.transit[at] = self.capacity[at].max(today);
+        }
     }
 
     pub(crate) fn assignment(&self) -> &Assignment {
@@ -139,6 +228,12 @@ impl<'a> State<'a> {
     /// Whether a node holds nothing, not even for replicas that have left it.
     pub(crate) fn is_empty(&self, node: usize) -> bool {
         self.on[node].is_empty() && self.held(node).iter().all(|held| *held == 0)
+    }
+
+    /// The largest share of an average node that a replica needs.
+    pub(crate) fn size(&self, replica: usize) -> f64 {
+        let shares = self.demand(replica).iter().zip(&self.mean);
+        shares.map(|(demand, mean)| *demand as f64 / mean).fold(0.0, f64::max)
     }
 
     /// The share of its capacity that is free on a node, by its scarcest metric.
@@ -217,10 +312,5 @@ fn mean_capacity(cluster: &Cluster) -> Vec<f64> {
 
 /// The largest share of an average node that each replica needs.
 pub(crate) fn sizes(state: &State) -> Vec<f64> {
-    let mean = mean_capacity(state.cluster);
-    let size = |replica: usize| {
-        let shares = state.demand(replica).iter().zip(&mean);
-        shares.map(|(demand, mean)| *demand as f64 / mean).fold(0.0, f64::max)
-    };
-    (0..state.assignment().len()).map(size).collect()
+    (0..state.assignment().len()).map(|replica| state.size(replica)).collect()
 }

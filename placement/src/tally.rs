@@ -158,6 +158,28 @@ impl Tallies {
         self.starts[replica] as usize..self.starts[replica + 1] as usize
     }
 
+    /// Adds a replica, a member of these groups, after all others.
+    pub(crate) fn add_last(&mut self, groups: &[GroupIx]) {
+        let read = (0..).zip(&self.tallies).filter(|(_, tally)| groups.contains(&tally.group));
+        self.of.extend(read.map(|(at, _)| at));
+        self.starts.push(u32::try_from(self.of.len()).expect("fewer than 2^32 memberships"));
+    }
+
+    /// The replicas about which a rule may be broken once this one has left its node.
+    pub(crate) fn dependents(&self, cluster: &Cluster, replica: usize) -> Vec<usize> {
+        let mut found = Vec::new();
+        for at in self.of(replica) {
+            let tally = &self.tallies[self.of[at] as usize];
+            let same = (tally.at_least > 0).then_some(tally.group);
+            let others = tally.needed_by.iter().map(|of| self.tallies[*of].group);
+            for group in same.into_iter().chain(others) {
+                let members = cluster.groups[group.ix()].members.iter();
+                found.extend(members.map(|member| member.ix()));
+            }
+        }
+        found
+    }
+
     /// Counts a replica on a node.
     pub(crate) fn add(&mut self, cluster: &Cluster, replica: usize, node: NodeIx) {
         for at in self.of(replica) {
@@ -304,6 +326,28 @@ impl Tallies {
                 && (used <= tally.at_most || used < tally.used)
                 && (!stays || tally.needs.iter().all(|of| self.tallies[*of].counts.of(new) > 0))
                 && (!stays || tally.apart.iter().all(|of| self.tallies[*of].counts.of(new) == 0))
+        })
+    }
+
+    /// Whether a replica may only be near others.
+    pub(crate) fn has_needs(&self, replica: usize) -> bool {
+        self.of(replica).any(|at| !self.tallies[self.of[at] as usize].needs.is_empty())
+    }
+
+    /// The replicas that a replica may have to be near.
+    pub(crate) fn needed(&self, cluster: &Cluster, replica: usize) -> Vec<usize> {
+        let tallies = self.of(replica).map(|at| &self.tallies[self.of[at] as usize]);
+        let groups = tallies.flat_map(|tally| &tally.needs).map(|of| self.tallies[*of].group);
+        let members = groups.flat_map(|group| &cluster.groups[group.ix()].members);
+        members.map(|member| member.ix()).collect()
+    }
+
+    /// Whether a replica on a node has none there of those that it must be near.
+    pub(crate) fn lacks_needed(&self, cluster: &Cluster, replica: usize, node: NodeIx) -> bool {
+        self.of(replica).any(|at| {
+            let tally = &self.tallies[self.of[at] as usize];
+            let domain = cluster.domain(tally.level, node);
+            tally.needs.iter().any(|of| self.tallies[*of].counts.of(domain) == 0)
         })
     }
 

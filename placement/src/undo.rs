@@ -67,7 +67,7 @@ fn cluster(of: &Small) -> Cluster {
     }
     let objective = if of.failovers {
         let levels = vec![LevelIx::NODE, LevelIx::new(1)];
-        Objective::Failovers(Failovers { fragmentation: of.fragmentation, levels })
+        Objective::Failovers(Failovers { fragmentation: of.fragmentation, levels, futures: None })
     } else {
         Objective::Reassignment(Reassignment {
             load: vec![3.0, 10.0],

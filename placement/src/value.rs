@@ -2,7 +2,8 @@
 //! tested against, and what the audit reports.
 
 use crate::cluster::{
-    Assignment, Cluster, Evenness, Failovers, LevelIx, MetricIx, NodeState, Objective, Reassignment,
+    Amount, Assignment, Cluster, Evenness, Failovers, Futures, LevelIx, MetricIx, NodeState,
+    Objective, Reassignment,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -28,10 +29,15 @@ pub(crate) fn evaluate_as(
     assignment: &Assignment,
 ) -> Value {
     let terms: BTreeMap<&'static str, f64> = match objective {
-        Objective::Failovers(costs) => BTreeMap::from([
-            ("moves", moves(cluster, assignment)),
-            ("fragmentation", costs.fragmentation * fragmentation(cluster, costs, assignment)),
-        ]),
+        Objective::Failovers(costs) => {
+            let fragmentation = fragmentation(cluster, costs, assignment);
+            let moves = ("moves", moves(cluster, assignment));
+            let futures = costs.futures.as_ref();
+            let capacity =
+                futures.map(|of| ("capacity", of.weight * capacity(cluster, of, assignment)));
+            let terms = [moves, ("fragmentation", costs.fragmentation * fragmentation)];
+            terms.into_iter().chain(capacity).collect()
+        }
         Objective::Reassignment(costs) => reassignment(cluster, costs, assignment),
         Objective::Balance(evenness) => balance(cluster, evenness, assignment),
     };
@@ -69,6 +75,31 @@ fn fragmentation(cluster: &Cluster, costs: &Failovers, assignment: &Assignment) 
     costs.levels.iter().map(of_level).fold(0.0, |sum, level| sum + level)
 }
 
+/// Failovers to expect because of demands in future: in each sample, the lightest replica leaves each
+/// node that exceeds its capacity at some time. Averages over samples. SIL eq. 13', 14', 17 and 18.
+fn capacity(cluster: &Cluster, futures: &Futures, assignment: &Assignment) -> f64 {
+    let metrics = cluster.metrics.len();
+    let mut expected = 0.0;
+    for (position, node) in cluster.nodes.iter().enumerate() {
+        let is_here = |at: &usize| assignment[*at].is_some_and(|node| node.ix() == position);
+        let here: Vec<usize> = (0..assignment.len()).filter(is_here).collect();
+        let Some(first) = here.first() else { continue };
+        let weights = here.iter().map(|replica| cluster.replicas[*replica].move_cost);
+        let lightest = weights.fold(f64::INFINITY, f64::min);
+        let of_sample = futures.demand[*first].len() / futures.samples;
+        let exceeds = |at: usize| {
+            let demand: Amount = here.iter().map(|replica| futures.demand[*replica][at]).sum();
+            node.capacity[at % metrics].is_some_and(|capacity| demand > capacity)
+        };
+        let violated = (0..futures.samples).filter(|sample| {
+            let mut amounts = sample * of_sample..(sample + 1) * of_sample;
+            amounts.any(exceeds)
+        });
+        expected += lightest * violated.count() as f64 / futures.samples as f64;
+    }
+    expected
+}
+
 /// What keeps the value of moves from vanishing where the load is even, in the unit of the metrics.
 pub(crate) const EVEN: f64 = 0.001;
 /// What keeps a move from doubling the value of a small cluster, in replicas.
@@ -99,10 +130,11 @@ fn balance(
     }
     let deviation = if weights > 0.0 { sum / weights } else { 0.0 } + EVEN;
     let steady = cluster.replicas.len() as f64 + STEADY;
-    BTreeMap::from([
-        ("deviation", deviation),
-        ("moves", deviation * evenness.moves * moves(cluster, assignment) / steady),
-    ])
+    let moves = deviation * evenness.moves * moves(cluster, assignment) / steady;
+    let futures = evenness.futures.as_ref();
+    let risk = futures.map(|of| of.weight * capacity(cluster, of, assignment));
+    let capacity = risk.map(|risk| ("capacity", (deviation + moves) * risk));
+    [("deviation", deviation), ("moves", moves)].into_iter().chain(capacity).collect()
 }
 
 fn reassignment(

@@ -101,7 +101,7 @@ fn bound_of_large_replicas_is_reached() {
     for (name, demand) in [("r", 10), ("s", 6), ("t", 1), ("u", 1)] {
         builder = builder.replica(name, Some("a"), [demand]);
     }
-    let evenness = Evenness { weights: vec![1.0], moves: 0.0 };
+    let evenness = Evenness { weights: vec![1.0], moves: 0.0, futures: None };
     let cluster = builder.objective(Objective::Balance(evenness)).build();
     // Mean 6: squares 16, 0 and 16.
     let least = (32.0_f64 / 3.0).sqrt() + 0.001;
@@ -136,7 +136,11 @@ fn hundreds_of_broken_rules_are_mended_with_few_moves() {
         }
     }
     let cluster = builder
-        .objective(Objective::Balance(Evenness { weights: vec![1.0], moves: 1_000.0 }))
+        .objective(Objective::Balance(Evenness {
+            weights: vec![1.0],
+            moves: 1_000.0,
+            futures: None,
+        }))
         .with(|cluster| {
             for replica in (0..cluster.replicas.len()).step_by(6) {
                 let home = cluster.replicas[replica].node;

@@ -29,7 +29,9 @@ fn small() -> impl Strategy<Value = Small> {
 fn cluster(of: &Small, fragmentation: bool) -> Cluster {
     let fragmentation = if fragmentation { 0.05 } else { 0.0 };
     let levels = vec![LevelIx::new(1)];
-    of.builder().objective(Objective::Failovers(Failovers { fragmentation, levels })).build()
+    of.builder()
+        .objective(Objective::Failovers(Failovers { fragmentation, levels, futures: None }))
+        .build()
 }
 
 /// The rules, from the description alone.
@@ -154,7 +156,7 @@ proptest! {
     fn no_valid_assignment_is_below_the_bound_of_balance(of in small(), moves in 0..4_u8) {
         let mut cluster = cluster(&of, false);
         let weights = vec![1.0, 0.5];
-        cluster.objective = Objective::Balance(Evenness { weights, moves: f64::from(moves) });
+        cluster.objective = Objective::Balance(Evenness { weights, moves: f64::from(moves), futures: None });
         let bound = bound(&cluster);
         for at in all(&of).into_iter().filter(|at| is_valid(&of, at)) {
             let value = energy(&of, &at, f64::from(moves));
@@ -169,7 +171,7 @@ proptest! {
         // Replicas of lost nodes break one rule today and another one without a node.
         of.states.iter_mut().for_each(|state| *state %= 2);
         let mut cluster = cluster(&of, false);
-        cluster.objective = Objective::Balance(Evenness { weights: vec![1.0, 0.5], moves: 0.0 });
+        cluster.objective = Objective::Balance(Evenness { weights: vec![1.0, 0.5], moves: 0.0, futures: None });
         let settings = ServiceFabric {
             most_moves: most,
             largest_share: f64::from(share) / 3.0,
@@ -234,7 +236,8 @@ fn with_room_most_balances_are_the_best_of_all_assignments() {
         of.rules.clear();
         of.capacities.fill((100, 100));
         let mut cluster = cluster(&of, false);
-        cluster.objective = Objective::Balance(Evenness { weights: vec![1.0, 0.5], moves: 1.0 });
+        cluster.objective =
+            Objective::Balance(Evenness { weights: vec![1.0, 0.5], moves: 1.0, futures: None });
         let valid = all(&of).into_iter().filter(|at| is_valid(&of, at));
         let best = valid.map(|at| energy(&of, &at, 1.0)).min_by(f64::total_cmp);
         let found = search(&cluster, &Limits::rounds(3));

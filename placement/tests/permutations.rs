@@ -135,7 +135,11 @@ fn cluster(of: &Small, orders: [Vec<usize>; 5]) -> Cluster {
         }
         cluster.objective = if of.failovers {
             let levels = vec![LevelIx::new(1)];
-            Objective::Failovers(Failovers { fragmentation: of.fragmentation, levels })
+            Objective::Failovers(Failovers {
+                fragmentation: of.fragmentation,
+                levels,
+                futures: None,
+            })
         } else {
             let pair = Balance {
                 first: MetricIx::new(0),

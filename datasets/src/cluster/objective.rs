@@ -69,7 +69,7 @@ fn failovers(
         levels.get(name.as_str()).copied().ok_or_else(|| broken(format!("{at}.levels"), unknown()))
     };
     let levels = named.iter().map(level).collect::<Result<_, _>>()?;
-    Ok(Objective::Failovers(Failovers { fragmentation, levels }))
+    Ok(Objective::Failovers(Failovers { fragmentation, levels, futures: None }))
 }
 
 fn balance(

@@ -126,7 +126,7 @@ impl Reader {
             replicas: Vec::new(),
             groups: Vec::new(),
             rules: Vec::new(),
-            objective: Objective::Failovers(Failovers { fragmentation: 0.0, levels: Vec::new() }),
+            objective: Objective::Failovers(Failovers::default()),
             metrics: (metrics.iter())
                 .map(|name| Metric { name: name.clone(), transient: false })
                 .collect(),

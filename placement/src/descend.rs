@@ -1,0 +1,229 @@
+//! Improves a valid assignment for failovers, step by step down: where new and moved replicas go, and
+//! which replica of a node moves. No step adds to the weight of the moves more than it saves elsewhere.
+
+use crate::anneal::swap_is_allowed;
+use crate::cluster::{Amount, Assignment, NodeIx, ReplicaIx};
+use crate::cost::Costs;
+use crate::limits::{Limits, Progress};
+use crate::state::State;
+
+/// Changes that are smaller are none: sums of fractions are not exact.
+const NONE: f64 = 1e-9;
+
+/// What a step is judged by: the change of the value; of equal ones, the load of the fullest node that it
+/// touches, so that free choices leave room on all nodes. Since that node was fuller before, no steps go
+/// round in circles.
+#[derive(Clone, Copy)]
+struct Rank {
+    change: f64,
+    load: f64,
+}
+
+impl Rank {
+    fn is_better_than(self, other: Rank) -> bool {
+        let change = self.change - other.change;
+        change < -NONE || (change <= NONE && self.load < other.load - NONE)
+    }
+}
+
+/// Improves a valid assignment until no step does, or the limits end it.
+pub(crate) fn descend(state: State, costs: Costs, limits: &Limits, bound: f64) -> Assignment {
+    let mut descent = Descent { state, costs, limits, tried: 0 };
+    loop {
+        let mut improved = descent.each_free(Descent::better_node);
+        improved |= descent.each_free(Descent::other_leaves);
+        improved |= descent.swaps();
+        improved |= descent.risky_nodes();
+        let value = descent.costs.total;
+        (limits.progress)(&Progress { value, bound });
+        let is_near = limits.gap > 0.0 && value - bound <= limits.gap * value.abs();
+        if !improved || is_near || descent.must_end() {
+            return descent.state.assignment().clone();
+        }
+    }
+}
+
+struct Descent<'s, 'l> {
+    state: State<'s>,
+    costs: Costs<'s>,
+    limits: &'l Limits<'l>,
+    /// Steps tried.
+    tried: u64,
+}
+
+impl Descent<'_, '_> {
+    fn must_end(&self) -> bool {
+        self.limits.share(self.tried / 1_000) >= 1.0
+    }
+
+    /// Replicas that may go anywhere: new ones, and those that have moved.
+    fn free(&self) -> Vec<usize> {
+        let replicas = 0..self.state.assignment().len();
+        let is_free = |replica: &usize| {
+            let node = self.state.node_of(*replica);
+            node.is_some() && node != self.state.origin(*replica)
+        };
+        replicas.filter(is_free).collect()
+    }
+
+    fn each_free(&mut self, step: impl Fn(&mut Self, usize, NodeIx) -> bool) -> bool {
+        let mut improved = false;
+        for replica in self.free() {
+            if self.must_end() {
+                break;
+            }
+            if let Some(node) = self.state.node_of(replica) {
+                improved |= step(self, replica, node);
+            }
+        }
+        improved
+    }
+
+    /// Share of its capacity that a node would use, by its fullest metric, after replicas have come and
+    /// gone.
+    fn load(&self, node: NodeIx, comes: Option<usize>, goes: Option<usize>) -> f64 {
+        let metrics = 0..self.state.cluster.metrics.len();
+        let demand = |replica: Option<usize>, metric: usize| -> Amount {
+            replica.map_or(0, |replica| self.state.demand(replica)[metric])
+        };
+        let (usage, capacity) = (self.state.usage(node.ix()), self.state.capacity(node.ix()));
+        let share = |metric: usize| {
+            let used = usage[metric] + demand(comes, metric) - demand(goes, metric);
+            used as f64 / capacity[metric].max(1) as f64
+        };
+        metrics.map(share).fold(0.0, f64::max)
+    }
+
+    /// The best node that a replica may move to, if any is better than `least`.
+    fn best_node(&mut self, replica: usize, least: Rank, load: f64) -> Option<(Rank, NodeIx)> {
+        let mut best: Option<(Rank, NodeIx)> = None;
+        let here = self.state.node_of(replica);
+        for node in (0..self.state.cluster.nodes.len()).map(NodeIx::new) {
+            if Some(node) == here || !self.state.allows(replica, node) {
+                continue;
+            }
+            self.tried += 1;
+            let rank = Rank {
+                change: self.costs.shift(&self.state, replica, node),
+                load: self.load(node, Some(replica), None).max(load),
+            };
+            if rank.is_better_than(best.map_or(least, |(rank, _)| rank)) {
+                best = Some((rank, node));
+            }
+        }
+        best
+    }
+
+    fn shift(&mut self, replica: usize, to: NodeIx, change: f64) {
+        self.costs.apply_shift(&mut self.state, replica, to, change);
+    }
+
+    /// A new or moved replica goes where the value is least: its node of today is one choice.
+    fn better_node(&mut self, replica: usize, here: NodeIx) -> bool {
+        let least = Rank { change: 0.0, load: self.load(here, None, None) };
+        let left = self.load(here, None, Some(replica));
+        let Some((rank, node)) = self.best_node(replica, least, left) else { return false };
+        self.shift(replica, node, rank.change);
+        true
+    }
+
+    /// A moved replica goes home, and another one leaves that node instead.
+    fn other_leaves(&mut self, replica: usize, here: NodeIx) -> bool {
+        let Some(home) = self.state.origin(replica) else { return false };
+        if !self.state.cluster.may_run(ReplicaIx::new(replica), home)
+            || !self.state.tallies.allow(self.state.cluster, replica, Some(here), home)
+        {
+            return false;
+        }
+        let others = self.state.replicas_on(home.ix()).iter().map(|other| *other as usize);
+        let others = others.filter(|other| self.state.fits(replica, home.ix(), Some(*other)));
+        // Once it is back, at least one of the others must leave: the lists of nodes change meanwhile.
+        let others: Vec<usize> = others.collect();
+        let now = self.load(here, None, None).max(self.load(home, None, None));
+        let back = self.costs.shift(&self.state, replica, home);
+        self.shift(replica, home, back);
+        let left = self.load(here, None, None);
+        let mut best: Option<(Rank, usize, NodeIx)> = None;
+        for other in others {
+            let load = self.load(home, None, Some(other)).max(left);
+            let least = best.map_or(Rank { change: -back, load: now }, |(rank, ..)| rank);
+            if let Some((rank, node)) = self.best_node(other, least, load) {
+                best = Some((rank, other, node));
+            }
+        }
+        if let Some((rank, other, node)) = best {
+            self.shift(other, node, rank.change);
+            return true;
+        }
+        let forth = self.costs.shift(&self.state, replica, here);
+        self.shift(replica, here, forth);
+        false
+    }
+
+    /// New and moved replicas exchange their nodes.
+    fn swaps(&mut self) -> bool {
+        let free = self.free();
+        let mut improved = false;
+        for (at, one) in free.iter().enumerate() {
+            if self.must_end() {
+                break;
+            }
+            for other in &free[at + 1..] {
+                improved |= self.swap(*one, *other);
+            }
+        }
+        improved
+    }
+
+    fn swap(&mut self, one: usize, other: usize) -> bool {
+        let (Some(here), Some(there)) = (self.state.node_of(one), self.state.node_of(other)) else {
+            return false;
+        };
+        let cluster = self.state.cluster;
+        self.tried += 1;
+        if here == there
+            || !cluster.may_run(ReplicaIx::new(one), there)
+            || !cluster.may_run(ReplicaIx::new(other), here)
+            || !self.state.fits(one, there.ix(), Some(other))
+            || !self.state.fits(other, here.ix(), Some(one))
+        {
+            return false;
+        }
+        let now = self.load(here, None, None).max(self.load(there, None, None));
+        let (of_here, of_there) =
+            (self.load(here, Some(other), Some(one)), self.load(there, Some(one), Some(other)));
+        let change = self.costs.swap(&self.state, one, other);
+        let rank = Rank { change, load: of_here.max(of_there) };
+        if !rank.is_better_than(Rank { change: 0.0, load: now })
+            || !swap_is_allowed(&mut self.state, one, other)
+        {
+            return false;
+        }
+        self.costs.apply_swap(&mut self.state, one, other, change);
+        true
+    }
+
+    /// Replicas at home move if the failovers that this saves in future weigh more than the move.
+    fn risky_nodes(&mut self) -> bool {
+        let mut improved = false;
+        for node in 0..self.state.cluster.nodes.len() {
+            let risk = self.costs.future_of_node(node);
+            if risk == 0.0 || self.must_end() {
+                continue;
+            }
+            for replica in self.state.replicas_on(node).to_vec() {
+                let replica = replica as usize;
+                // What a replica at home costs by its move, it must save on this node.
+                if self.state.cluster.replicas[replica].move_cost >= risk {
+                    continue;
+                }
+                let least = Rank { change: 0.0, load: f64::NEG_INFINITY };
+                if let Some((rank, node)) = self.best_node(replica, least, 0.0) {
+                    self.shift(replica, node, rank.change);
+                    improved = true;
+                }
+            }
+        }
+        improved
+    }
+}
