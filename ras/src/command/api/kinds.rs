@@ -263,8 +263,10 @@ fn time(at: DateTime<Utc>) -> String {
 
 /// The answer to a request: its effect or the reason of its refusal; `None`: the document is neither.
 pub(super) fn said(answer: &Value) -> Option<String> {
-    let plan = planned(answer).or_else(|| planned(&answer["answer"]));
-    plan.or_else(|| Problem::within(answer).map(|problem| problem.to_string()))
+    planned(answer).or_else(|| {
+        let problem = Problem::of_result(answer)?;
+        Some(problem.planned().unwrap_or_else(|| problem.to_string()))
+    })
 }
 
 /// The capacity left to a reservation after the loss of each MSB, worst first.
