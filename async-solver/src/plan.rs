@@ -31,7 +31,7 @@ use crate::search::Search;
 use crate::solve::targets_of;
 use crate::state::{IneligibleHeld, State};
 use crate::subproblem::Geometry;
-use crate::warm::Warm;
+use crate::warm::WarmStart;
 use exchange::{Ended, Exchange};
 use fleet::{Move, RegionSnapshot, ReservationIx, ServerIx, Targets};
 use relaxed::{Relaxed, costly};
@@ -72,7 +72,7 @@ pub struct How<'a> {
     /// Threads and seed.
     pub config: &'a SolverConfig,
     /// Prices that the last solve left.
-    pub warm: Option<&'a Warm>,
+    pub warm: Option<&'a WarmStart>,
     /// Whether to spend time on a proof of the price.
     pub prove: bool,
     /// Clock and HiGHS.

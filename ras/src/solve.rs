@@ -12,7 +12,7 @@ use crate::report_json::{self, Figures, Timing};
 use crate::settings::Settings;
 use anyhow::{Context, Result, bail};
 use async_solver::{
-    Progress, SolveEnv, SolveOutcome, SolveStats, SolverConfig, Termination, Warm, Whole,
+    Progress, SolveEnv, SolveOutcome, SolveStats, SolverConfig, Termination, WarmStart, Whole,
 };
 use fleet::audit::{AuditReport, audit};
 use fleet::{RegionSnapshot, ReservationName, Targets};
@@ -51,7 +51,7 @@ pub struct Job {
     /// Start of the process.
     pub began: Instant,
     /// The warm start.
-    pub warm: Option<Warm>,
+    pub warm: Option<WarmStart>,
 }
 
 /// A completed solve, with its result on disk.
