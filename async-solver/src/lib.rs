@@ -67,7 +67,7 @@ pub use lp::{Backend, LpFailure, LpJob};
 pub use means::Means;
 pub use plan::Plan;
 pub use report::{
-    HeldBack, MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination, Whole,
+    HeldBack, MoveCount, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination, Whole,
 };
 
 pub use batch::{QuotedBatch, quote_all};

@@ -9,12 +9,13 @@ use crate::phase1;
 use crate::rack_placement::{self, RackPhase, Refined, Refinement};
 use crate::release_surplus::release_surplus;
 use crate::report::{
-    HeldBack, MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination, Whole,
+    HeldBack, MoveCount, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination, Whole,
 };
 use crate::state::State;
 use crate::unguaranteed::assign_unguaranteed;
 use crate::warm::WarmStart;
 use crate::whole::kept_instead;
+use fleet::audit::Objective;
 use fleet::{RegionSnapshot, ReservationIx, ReservationKind, Targets};
 use std::time::Duration;
 

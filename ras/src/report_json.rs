@@ -9,7 +9,7 @@ use ::report::solve_report::{
 };
 use async_solver::{HeldBack, Phase1, Phase2, Progress, Sizes, SolveStats, StepTime, Termination};
 use datasets::schema::RESULT_FORMAT;
-use fleet::audit::{AuditReport, ClaimedMoves, Objective, ReservationAudit};
+use fleet::audit::{AuditReport, ClaimedMoves, ReservationAudit};
 use fleet::{RegionSnapshot, ReservationKind, ReservationName, Rru};
 use serde_json::json;
 use std::cmp::Reverse;
@@ -84,7 +84,7 @@ pub fn assemble(figures: &Figures) -> SolveReport {
         shared_buffer_fraction: Some(snapshot.shared_buffer_fraction),
         overrides: json!(settings.overrides),
         objective: Some(match ending {
-            Ending::Returned => claimed_objective(of_solver.objective),
+            Ending::Returned => of_solver.objective,
             // There are no claims of the solver about these targets.
             _ => audit.objective,
         }),
@@ -123,11 +123,6 @@ pub fn assemble(figures: &Figures) -> SolveReport {
         reservations: reservations(audit, figures.reasons),
         msb_shares: Some(msb_shares(snapshot, audit)),
     }
-}
-
-fn claimed_objective(objective: async_solver::Objective) -> Objective {
-    let async_solver::Objective { total, stability, rack_spread, msb_spread, buffer } = objective;
-    Objective { total, stability, rack_spread, msb_spread, buffer }
 }
 
 fn phase1(of: &Phase1) -> report::Phase1 {
