@@ -44,7 +44,7 @@ use std::cmp::Reverse;
 pub struct Plan {
     /// The region as it will be anyway.
     pub before: Targets,
-    /// The same with the request served as far as was found.
+    /// The region with the request served as far as was found.
     pub after: Targets,
     /// The servers that have another holder after than before and than today, in order of id: who has them
     /// today, and whether containers run on them.

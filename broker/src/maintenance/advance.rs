@@ -150,7 +150,7 @@ impl Broker {
                         (MaintenanceState::Cancelled, Some((reason, detail)))
                     }
                 };
-                go_on(&mut change, window, state, why, now).await?;
+                transition(&mut change, window, state, why, now).await?;
                 steps += 1;
             }
         }
@@ -246,7 +246,7 @@ impl Broker {
         for mut window in all {
             open |= !window.state.is_terminal();
             if state.may_follow(Some(window.state)) {
-                go_on(&mut change, &mut window, state, Some(why.clone()), now).await?;
+                transition(&mut change, &mut window, state, Some(why.clone()), now).await?;
                 stopped.push(window.id);
             }
         }
@@ -335,7 +335,7 @@ async fn drain(change: &mut AuditedTx, window: &MaintenanceWindow) -> Result<boo
 }
 
 /// Takes a window to a state, with all that follows from it.
-pub(super) async fn go_on(
+pub(super) async fn transition(
     change: &mut AuditedTx,
     window: &mut MaintenanceWindow,
     state: MaintenanceState,

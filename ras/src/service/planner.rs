@@ -56,7 +56,7 @@ impl SolvingPlanner {
         Ok(SolvingPlanner { settings, backend: Box::new(highs), warm: RwLock::default() })
     }
 
-    /// The same with HiGHS elsewhere.
+    /// A planner with HiGHS elsewhere.
     ///
     /// # Errors
     /// If the settings are invalid.
