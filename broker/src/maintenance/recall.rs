@@ -294,7 +294,8 @@ async fn give_back(
     for mut window in listed.into_iter().filter(|of| of.state == MaintenanceState::Recalling) {
         let why = "its servers are back; plan it again".to_owned();
         let why = Some((MaintenanceReason::Recalled, Some(why)));
-        super::advance::transition(change, &mut window, MaintenanceState::Cancelled, why, now).await?;
+        super::advance::transition(change, &mut window, MaintenanceState::Cancelled, why, now)
+            .await?;
     }
     Ok(())
 }
