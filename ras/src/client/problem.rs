@@ -180,7 +180,7 @@ mod tests {
                 "limits": [{"limit": "region", "without_rru": 3.0, "sentence": "there is no more",
                     "reservation": "web"}],
                 "alternatives": [{"concession": "fewer_rru", "sentence": "requesting 3 RRU",
-                    "request": {}}],
+                    "request": {"reservation": "web"}}],
             }),
         );
         let said = problem.to_string();
