@@ -46,6 +46,7 @@ pub mod inventory;
 pub mod maintenance;
 pub mod moves;
 pub mod plans;
+pub mod problem;
 pub mod quotas;
 pub mod region;
 pub mod requests;

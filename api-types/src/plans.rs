@@ -1,8 +1,9 @@
 //! `/v1/plans`: plans of changes.
 
+use crate::problem::{ExceededQuota, OfferedRequest};
 use chrono::{DateTime, Utc};
 use fleet::CapacityRequest;
-use fleet::quote::{Concession, Grant, Quote};
+use fleet::quote::{Grant, Quote};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -117,31 +118,7 @@ pub struct QuotaRefusal {
     /// Largest amount within every limit.
     pub left_rru: f64,
     /// Requests within every limit.
-    pub alternatives: Vec<QuotaAlternative>,
-}
-
-/// A quota limit that a request exceeds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ExceededQuota {
-    /// Measure of the limit.
-    pub quota: String,
-    /// The limit.
-    pub limit: f64,
-    /// Promised now.
-    pub promised: f64,
-    /// Promised if the request is granted.
-    pub would_be: f64,
-}
-
-/// A request within the quota.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct QuotaAlternative {
-    /// What the owner gives up.
-    pub concession: Concession,
-    /// The alternative as text.
-    pub sentence: String,
-    /// The request to send.
-    pub request: CapacityRequest,
+    pub alternatives: Vec<OfferedRequest>,
 }
 
 /// A plan was applied: the operation to wait for.

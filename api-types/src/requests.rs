@@ -1,6 +1,7 @@
 //! `/v1/requests` and `/v1/operations`: requests, and the operations to wait for.
 
 use crate::plans::QuotaRefusal;
+use crate::problem::ExceededQuota;
 use chrono::{DateTime, Utc};
 use fleet::CapacityRequest;
 use fleet::explain::{Evidence, HeldBy, Limit};
@@ -213,20 +214,9 @@ pub struct QuotaReduced {
     /// `quota_exceeded`.
     pub reasons: Vec<String>,
     /// The exceeded quota.
-    pub quotas: Vec<ReducedQuota>,
+    pub quotas: Vec<ExceededQuota>,
     /// Empty.
     pub alternatives: Vec<Alternative>,
-}
-
-/// A quota limit that a request exceeds when it is applied.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ReducedQuota {
-    /// Measure of the limit.
-    pub quota: String,
-    /// The limit.
-    pub limit: f64,
-    /// Promised if the request were granted.
-    pub would_be: f64,
 }
 
 /// A request that cannot be carried out, such as the removal of a reservation that is gone.

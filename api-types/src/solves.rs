@@ -1,6 +1,7 @@
 //! `/ops/v1/solves`: solves of the region.
 
 use chrono::{DateTime, Utc};
+use fleet::audit::{ClaimedMoves, Objective};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -104,7 +105,7 @@ pub struct SolveFigures {
     pub ending: Option<String>,
     /// Audited terms of the objective.
     #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
-    pub objective: Option<Value>,
+    pub objective: Option<Objective>,
     /// Primal, dual bound and gap of the search, before servers are placed on racks.
     #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
     pub phase1: Option<Value>,
@@ -118,7 +119,7 @@ pub struct SolveFigures {
     pub shortfall_rru: Option<f64>,
     /// Servers that change owner, in use and idle.
     #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
-    pub moves: Option<Value>,
+    pub moves: Option<ClaimedMoves>,
     /// Seconds of each part of the run.
     #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
     pub seconds: Option<Value>,

@@ -6,7 +6,7 @@
 //! that is kept without which a reservation would be worse off than today, so that a plan that is
 //! carried out touches little. In the end all of it is audited against the region as it was.
 
-use crate::quote::{Answer, Question, answer, minimal_targets};
+use crate::quote::{QuoteContext, Quoted, minimal_targets, quote};
 use fleet::audit::{AuditReport, audit};
 use fleet::{
     CapacityRequest, PRIORITY_DEFAULT, PendingMove, RegionSnapshot, RequestsError, ReservationIx,
@@ -16,10 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What there is to say about several requests.
 #[derive(Clone, Debug)]
-pub struct Answers {
+pub struct QuotedBatch {
     /// One for each request, in the order in which they were given. Each is of the region as the ones
     /// served before it leave it.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<Quoted>,
     /// The region as it is, bindings and all, with every request in it.
     pub region: RegionSnapshot,
     /// Who should hold each server of it, so that what is granted is granted.
@@ -28,14 +28,14 @@ pub struct Answers {
     pub audit: AuditReport,
 }
 
-/// Answers several requests at once.
+/// Quotes several requests at once.
 ///
 /// # Errors
 /// [`RequestsError`].
-pub fn answer_all(
-    question: &Question,
+pub fn quote_all(
+    context: &QuoteContext,
     requests: &[CapacityRequest],
-) -> Result<Answers, RequestsError> {
+) -> Result<QuotedBatch, RequestsError> {
     let mut seen = BTreeSet::new();
     for (number, request) in requests.iter().enumerate() {
         if !seen.insert(&request.reservation_id) {
@@ -43,16 +43,16 @@ pub fn answer_all(
             return Err(RequestsError::Twice { number, reservation });
         }
     }
-    let mut region = question.snapshot.clone();
+    let mut region = context.snapshot.clone();
     if requests.len() > 1 {
         hold(&mut region, requests);
     }
-    let mut answers: BTreeMap<usize, Answer> = BTreeMap::new();
-    for (done, number) in order(question.snapshot, requests).into_iter().enumerate() {
+    let mut answers: BTreeMap<usize, Quoted> = BTreeMap::new();
+    for (done, number) in order(context.snapshot, requests).into_iter().enumerate() {
         // Each has its share of the time that is left.
-        let means = question.means.with_share(1.0 / (requests.len() - done) as f64);
-        let step = Question { snapshot: &region, means, ..*question };
-        let mut found = answer(&step, &requests[number])
+        let means = context.means.with_share(1.0 / (requests.len() - done) as f64);
+        let step = QuoteContext { snapshot: &region, means, ..*context };
+        let mut found = quote(&step, &requests[number])
             .map_err(|source| RequestsError::Request { number, source })?;
         let after = minimal_targets(&found.region, &found.plan);
         // What happens anyway and is kept is done with this plan: it says so.
@@ -65,9 +65,9 @@ pub fn answer_all(
         answers.insert(number, found);
     }
     let after = Targets::unchanged(&region);
-    restore_bindings(&mut region, question.snapshot);
+    restore_bindings(&mut region, context.snapshot);
     let audit = audit(&region, &after);
-    Ok(Answers { answers: answers.into_values().collect(), region, after, audit })
+    Ok(QuotedBatch { answers: answers.into_values().collect(), region, after, audit })
 }
 
 /// Servers that a reservation holds beyond its present request, but requests in its turn, are not surplus
@@ -125,7 +125,7 @@ fn restore_bindings(region: &mut RegionSnapshot, was: &RegionSnapshot) {
     }
 }
 
-impl Answers {
+impl QuotedBatch {
     /// Whether every request is granted in full, and no reservation is worse off.
     pub fn in_full(&self) -> bool {
         self.audit.is_clean() && self.answers.iter().all(|of| of.refusal.is_none())

@@ -76,7 +76,7 @@ impl Model {
         TermCost { servers: servers.sum(), ..self.cost_but_servers(term, counts) }
     }
 
-    /// The same without expressions 1 and 2.
+    /// What `counts` servers of each item cost, expressions 1 and 2 left out.
     pub fn cost_but_servers(&self, term: &Term, counts: &[u32]) -> TermCost {
         let mut cost = TermCost::default();
         for (item, &count) in term.items.iter().zip(counts) {

@@ -4,7 +4,7 @@
 //! The solver itself reads no clock.
 
 use crate::lp::Backend;
-use crate::warm::Warm;
+use crate::warm::WarmStart;
 use fleet::Targets;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub struct SolveEnv<'a> {
     /// Where HiGHS runs.
     pub backend: &'a (dyn Backend + Sync),
     /// What the last solve left.
-    pub warm: Option<&'a Warm>,
+    pub warm: Option<&'a WarmStart>,
 }
 
 impl SolveEnv<'_> {

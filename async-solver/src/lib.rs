@@ -67,10 +67,10 @@ pub use lp::{Backend, LpFailure, LpJob};
 pub use means::Means;
 pub use plan::Plan;
 pub use report::{
-    HeldBack, MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination, Whole,
+    HeldBack, MoveCount, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination, Whole,
 };
 
-pub use batch::{Answers, answer_all};
-pub use quote::{Alternative, Answer, Concession, Question, Refusal, answer, move_cost};
+pub use batch::{QuotedBatch, quote_all};
+pub use quote::{Alternative, Concession, QuoteContext, Quoted, Refusal, move_cost, quote};
 pub use solve::SolveOutcome;
-pub use warm::{Warm, WarmPrice};
+pub use warm::{WarmPrice, WarmStart};

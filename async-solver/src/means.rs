@@ -31,7 +31,7 @@ impl Means<'_> {
         self.deadline.map(|end| end.saturating_sub((self.elapsed)()))
     }
 
-    /// The same with a share of the time that is left.
+    /// These means with a deadline after a share of the time that is left.
     #[must_use]
     pub fn with_share(&self, share: f64) -> Self {
         let deadline = self.time_left().map(|left| (self.elapsed)() + left.mul_f64(share));

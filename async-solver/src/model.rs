@@ -117,7 +117,7 @@ pub struct Item {
     pub value: i64,
     /// Servers of the pool it holds today, with running containers.
     pub held_in_use: u32,
-    /// The same without running containers.
+    /// Servers of the pool it holds today, without running containers.
     pub held_idle: u32,
     /// Whether they are pinned: all of them stay.
     pub pinned: bool,
@@ -183,7 +183,7 @@ pub struct TermCost {
     pub buffer: f64,
     /// Price of what eq. 6 and 7 are short of, and of what the replica rule is exceeded by.
     pub shortfall: f64,
-    /// The same as an exact weight, comparable within a level of priority.
+    /// The shortfall as an exact weight, comparable within a level of priority.
     pub missing: i128,
     /// Whether something ends worse than it is today.
     pub regress: bool,

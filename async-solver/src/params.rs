@@ -95,7 +95,7 @@ table! {
             "Reservations of a level, largest shortfall first, that try largest MSB shares over the full range.",
             "Not varied.";
         ascent_steps: usize = 40, "steps",
-            "VolumeAlgorithm to the prices of the problem in order.", "Not varied.";
+            "Steps of the ascent to the prices of the problem in order.", "Not varied.";
         ascent_target: f64 = 1e-3, "share of the bound",
             "First target step of that ascent.", "Not varied.";
         limit_slack: f64 = 1e-10, "servers",
@@ -347,11 +347,11 @@ table! {
     }
     /// Plans of single requests.
     plan: PlanParams {
-        ascent_steps: usize = 120, "steps", "VolumeAlgorithm from zero, without prices of a solve.",
+        ascent_steps: usize = 120, "steps", "Steps of an ascent from zero, without prices of a solve.",
             "Decision 0014.";
         ascent_target: f64 = 1e-2, "share of the bound", "First target step of it.",
             "Decision 0014.";
-        warm_ascent_steps: usize = 12, "steps", "VolumeAlgorithm from the last solve's prices.",
+        warm_ascent_steps: usize = 12, "steps", "Steps of an ascent from the last solve's prices.",
             "Decision 0014.";
         warm_ascent_target: f64 = 1e-4, "share of the bound", "First target step of it.",
             "Decision 0014.";
@@ -395,7 +395,7 @@ table! {
         cheaper_columns: usize = 600, "columns", "Columns of such an exchange at most.", "Decision 0030.";
         exchange_luck: f64 = 0.5, "factor",
             "Weight of a reservation whose exchange gained nothing.", "As for other exchanges.";
-        proof_steps: usize = 60, "steps", "VolumeAlgorithm that bounds the shortfall of a request.",
+        proof_steps: usize = 60, "steps", "Steps of the ascent that bounds the shortfall of a request.",
             "More steps find no further proof.";
         proof_target: f64 = 1e-2, "share of the bound", "First target step of it.", "Not varied.";
         proof_kept_price: f64 = 50.0, "objective units per RRU",

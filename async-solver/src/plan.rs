@@ -31,7 +31,7 @@ use crate::search::Search;
 use crate::solve::targets_of;
 use crate::state::{IneligibleHeld, State};
 use crate::subproblem::Geometry;
-use crate::warm::Warm;
+use crate::warm::WarmStart;
 use exchange::{Ended, Exchange};
 use fleet::{Move, RegionSnapshot, ReservationIx, ServerIx, Targets};
 use relaxed::{Relaxed, costly};
@@ -44,7 +44,7 @@ use std::cmp::Reverse;
 pub struct Plan {
     /// The region as it will be anyway.
     pub before: Targets,
-    /// The same with the request served as far as was found.
+    /// The region with the request served as far as was found.
     pub after: Targets,
     /// The servers that have another holder after than before and than today, in order of id: who has them
     /// today, and whether containers run on them.
@@ -72,7 +72,7 @@ pub struct How<'a> {
     /// Threads and seed.
     pub config: &'a SolverConfig,
     /// Prices that the last solve left.
-    pub warm: Option<&'a Warm>,
+    pub warm: Option<&'a WarmStart>,
     /// Whether to spend time on a proof of the price.
     pub prove: bool,
     /// Clock and HiGHS.

@@ -1,6 +1,6 @@
 //! Could a request be granted, what would it take, and what could be granted instead?
 //!
-//! [`answer`] puts the request into the region, plans for it ([`crate::plan`]), has the outcome
+//! [`quote()`] puts the request into the region, plans for it ([`crate::plan`]), has the outcome
 //! audited, and where it is not granted in full names the limits in its way and plans for the
 //! nearest requests that would be.
 
@@ -8,7 +8,7 @@ use crate::config::SolverConfig;
 use crate::means::Means;
 use crate::params::PARAMS;
 use crate::plan::{How, Plan, plan};
-use crate::warm::Warm;
+use crate::warm::WarmStart;
 use fleet::audit::{AuditReport, ReservationAudit, audit, worse_ahead};
 use fleet::explain::{Explainer, Limit, Searched, Shortfall};
 use fleet::quote::MoveCost;
@@ -18,9 +18,9 @@ use fleet::{
 };
 use std::collections::BTreeMap;
 
-/// What there is to say about a request.
+/// A request as planned and audited: its grant, cost, and refusal.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct Quoted {
     /// The region with the request in it.
     pub region: RegionSnapshot,
     /// Its reservation there.
@@ -94,30 +94,30 @@ pub fn move_cost(region: &RegionSnapshot, plan: &Plan, reservation: ReservationI
     cost
 }
 
-/// Asks a question of a region.
-pub struct Question<'a> {
+/// The region and the means of a quote.
+pub struct QuoteContext<'a> {
     /// The region as it is.
     pub snapshot: &'a RegionSnapshot,
     /// Threads and seed.
     pub config: &'a SolverConfig,
     /// Prices that the last solve left.
-    pub warm: Option<&'a Warm>,
+    pub warm: Option<&'a WarmStart>,
     /// Clock, deadline and HiGHS.
     pub means: Means<'a>,
 }
 
-/// Answers it.
+/// Plans a request and audits the plan.
 ///
 /// # Errors
 /// If the request makes no sense for the region.
-pub fn answer(question: &Question, request: &CapacityRequest) -> Result<Answer, RequestError> {
-    let (region, change) = request.apply(question.snapshot)?;
+pub fn quote(context: &QuoteContext, request: &CapacityRequest) -> Result<Quoted, RequestError> {
+    let (region, change) = request.apply(context.snapshot)?;
     let reservation = region.reservation(&request.reservation_id).expect("it was just put there");
-    let began = (question.means.elapsed)();
-    let means = question.means.with_share(PARAMS.plan.search_share);
-    let mut found = plan(&region, reservation, &question.how(&means, true));
+    let began = (context.means.elapsed)();
+    let means = context.means.with_share(PARAMS.plan.search_share);
+    let mut found = plan(&region, reservation, &context.how(&means, true));
     if let Some(held) = held_ahead(&region, reservation, &found) {
-        found = plan(&held, reservation, &question.how(&means, true));
+        found = plan(&held, reservation, &context.how(&means, true));
     }
     let mut audit = audit(&region, &found.after);
     let row = &audit.reservations[reservation.ix()];
@@ -130,7 +130,7 @@ pub fn answer(question: &Question, request: &CapacityRequest) -> Result<Answer, 
             explainer.shortfall_of(reservation).expect("the audit says it is short");
         let mut limits = explainer.limits(reservation);
         let surely_missing = Rru::from_f64(found.surely_missing).unwrap_or_default();
-        let within = question.means.deadline.map(|end| end.saturating_sub(began));
+        let within = context.means.deadline.map(|end| end.saturating_sub(began));
         shortfall.searched(&Searched {
             capacity,
             found: granted,
@@ -141,7 +141,7 @@ pub fn answer(question: &Question, request: &CapacityRequest) -> Result<Answer, 
         if surely_missing > Rru::ZERO {
             limits.iter_mut().for_each(Limit::proved);
         }
-        let offers = question.offers(request, &region, row, reservation, &explainer);
+        let offers = context.offers(request, &region, row, reservation, &explainer);
         // What is granted in part is granted in the cheapest way that was found.
         let same = |of: &&Offer| of.granted == granted && of.plan.price < found.price - 1e-9;
         let cheaper = offers.iter().filter(|of| of.is_less()).find(same);
@@ -169,7 +169,7 @@ pub fn answer(question: &Question, request: &CapacityRequest) -> Result<Answer, 
         });
         refusal = Some(Refusal { shortfall, limits, alternatives });
     }
-    Ok(Answer { reservation, change, today, granted, plan: found, audit, refusal, region })
+    Ok(Quoted { reservation, change, today, granted, plan: found, audit, refusal, region })
 }
 
 /// The targets of a plan, with as little of what happens anyway as leaves no reservation worse off.
@@ -222,7 +222,7 @@ fn held_ahead(
     Some(held)
 }
 
-impl Answer {
+impl Quoted {
     /// Whether what is carried out for it leaves no reservation worse off. What happens without it is not carried out, such
     /// as the release of a surplus that planned maintenance needs.
     pub fn is_clean(&self) -> bool {
@@ -245,7 +245,7 @@ impl Offer {
     }
 }
 
-impl Question<'_> {
+impl QuoteContext<'_> {
     fn how<'b>(&'b self, means: &'b Means<'b>, prove: bool) -> How<'b> {
         How { config: self.config, warm: self.warm, prove, means }
     }

@@ -1,6 +1,7 @@
 //! What a solve says of itself.
 
 use crate::env::Progress;
+use fleet::audit::Objective;
 
 /// The figures of one solve, as the solver computed them; the audit recomputes what it can.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,21 +26,6 @@ pub struct SolveStats {
     pub history: Vec<Progress>,
     /// What was held back.
     pub held_back: HeldBack,
-}
-
-/// Expressions 1 to 4 of RAS (SOSP'21), in objective units.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Objective {
-    /// The sum of the four.
-    pub total: f64,
-    /// Expression 1.
-    pub stability: f64,
-    /// Expression 2.
-    pub rack_spread: f64,
-    /// Expression 3.
-    pub msb_spread: f64,
-    /// Expression 4.
-    pub buffer: f64,
 }
 
 /// The result of both phases against the bound.

@@ -9,12 +9,13 @@ use crate::phase1;
 use crate::rack_placement::{self, RackPhase, Refined, Refinement};
 use crate::release_surplus::release_surplus;
 use crate::report::{
-    HeldBack, MoveCount, Objective, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination, Whole,
+    HeldBack, MoveCount, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination, Whole,
 };
 use crate::state::State;
 use crate::unguaranteed::assign_unguaranteed;
-use crate::warm::Warm;
+use crate::warm::WarmStart;
 use crate::whole::kept_instead;
+use fleet::audit::Objective;
 use fleet::{RegionSnapshot, ReservationIx, ReservationKind, Targets};
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ pub struct SolveOutcome {
     /// The figures of the solve.
     pub stats: SolveStats,
     /// What may make the next solve faster.
-    pub warm: Warm,
+    pub warm: WarmStart,
 }
 
 /// Assigns every available server, regardless of move budgets.
@@ -78,11 +79,11 @@ pub(crate) fn assign(
     let before = leaving(&model, &state);
     // Where racks changed the counts, MSBs are levelled as far as racks allow.
     let level = config.level && refined.is_none();
-    settle(&model, snapshot, &SolverConfig { level, ..*config }, &mut state);
+    post_process(&model, snapshot, &SolverConfig { level, ..*config }, &mut state);
     if let Some((_, network)) = &mut refined {
         network.release(&state);
         let mut level = state.clone();
-        settle(&model, snapshot, config, &mut level);
+        post_process(&model, snapshot, config, &mut level);
         network.follow_at_no_cost(&level, &mut state);
     }
     let after = leaving(&model, &state);
@@ -188,12 +189,12 @@ pub(crate) fn assign(
         history: outcome.history,
         held_back: HeldBack::default(),
     };
-    let warm = outcome.prices.map(|prices| Warm::of(snapshot, &model, &prices));
+    let warm = outcome.prices.map(|prices| WarmStart::of(snapshot, &model, &prices));
     SolveOutcome { targets, stats, warm: warm.unwrap_or_default() }
 }
 
 /// What follows phase 1 before servers are chosen: what it put no price on.
-pub(crate) fn settle(
+pub(crate) fn post_process(
     model: &Model,
     snapshot: &RegionSnapshot,
     config: &SolverConfig,

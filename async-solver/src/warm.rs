@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Prices of servers, as a solve ended with them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Warm {
+pub struct WarmStart {
     /// One for each MSB and hardware type that had available servers, in order of names.
     pub prices: Vec<WarmPrice>,
 }
@@ -29,9 +29,9 @@ pub struct WarmPrice {
     pub price: f64,
 }
 
-impl Warm {
+impl WarmStart {
     /// Writes the prices of pools down by name.
-    pub(crate) fn of(snapshot: &RegionSnapshot, model: &Model, prices: &[f64]) -> Warm {
+    pub(crate) fn of(snapshot: &RegionSnapshot, model: &Model, prices: &[f64]) -> WarmStart {
         let mut kept: Vec<WarmPrice> = pools_by_place(snapshot, model)
             .into_iter()
             .map(|((msb, hardware_type), pool)| WarmPrice {
@@ -41,7 +41,7 @@ impl Warm {
             })
             .collect();
         kept.sort_by(|a, b| (&a.msb, &a.hardware_type).cmp(&(&b.msb, &b.hardware_type)));
-        Warm { prices: kept }
+        WarmStart { prices: kept }
     }
 
     /// A price for each pool; what is not known costs as much as its hardware type does on the

@@ -2,7 +2,7 @@
 
 mod world;
 
-use async_solver::{Answers, Question, answer, answer_all};
+use async_solver::{QuoteContext, QuotedBatch, quote, quote_all};
 use fleet::audit::{Violation, audit};
 use fleet::{
     CapacityRequest, Move, RegionSnapshot, RequestError, RequestsError, Rru, SnapshotParts, Targets,
@@ -13,9 +13,12 @@ use world::{
     two_msbs, worlds_without_rules,
 };
 
-fn ask(snapshot: &RegionSnapshot, requests: &[CapacityRequest]) -> Result<Answers, RequestsError> {
-    let question = Question { snapshot, config: &config(), warm: None, means: MEANS };
-    answer_all(&question, requests)
+fn ask(
+    snapshot: &RegionSnapshot,
+    requests: &[CapacityRequest],
+) -> Result<QuotedBatch, RequestsError> {
+    let context = QuoteContext { snapshot, config: &config(), warm: None, means: MEANS };
+    quote_all(&context, requests)
 }
 
 /// One for each of the first guaranteed reservations: more, less, or its end.
@@ -91,8 +94,9 @@ fn batch_of_one_is_answered_like_a_single_request() {
         let snapshot = snapshot(&world);
         let Some(request) = requests(&world, number.get()).into_iter().next() else { return };
         let config = config();
-        let question = Question { snapshot: &snapshot, config: &config, warm: None, means: MEANS };
-        let alone = answer(&question, &request).expect("a request of this region");
+        let context =
+            QuoteContext { snapshot: &snapshot, config: &config, warm: None, means: MEANS };
+        let alone = quote(&context, &request).expect("a request of this region");
         let found = ask(&snapshot, &[request]).expect("the same");
         let one = &found.answers[0];
         assert_eq!(one.granted, alone.granted);
@@ -150,7 +154,7 @@ fn removals_are_planned_before_other_requests() {
     assert_eq!(granted(&[request("b", 2.0), request("a", 1.0)]), [2.0, 1.0]);
 }
 
-fn reserved(answer: &async_solver::Answer) -> &str {
+fn reserved(answer: &async_solver::Quoted) -> &str {
     &answer.region.reservations[answer.reservation.ix()].id
 }
 

@@ -4,7 +4,7 @@
 mod brute;
 mod world;
 
-use async_solver::{Question, SolverConfig, answer, answer_all};
+use async_solver::{QuoteContext, SolverConfig, quote, quote_all};
 use brute::Phase1;
 use chrono::TimeDelta;
 use fleet::audit::{audit, certificate};
@@ -267,7 +267,7 @@ fn plan_leaves_the_surplus_that_maintenance_needs() {
     parts.rru = vec![rru("web", "A", 1.0)];
     parts.unavailability = vec![work(0, "m0-k", 20, Some(30))];
     let region = snapshot(&parts).ahead_for_plans();
-    let question = Question { snapshot: &region, config: &config(), warm: None, means: MEANS };
+    let context = QuoteContext { snapshot: &region, config: &config(), warm: None, means: MEANS };
     let request = CapacityRequest {
         reservation_id: "feed".into(),
         owner: Some("feed".into()),
@@ -275,9 +275,9 @@ fn plan_leaves_the_surplus_that_maintenance_needs() {
         rru: Some([("A".into(), 1.0)].into()),
         ..CapacityRequest::default()
     };
-    let found = answer(&question, &request).expect("a request of this region");
+    let found = quote(&context, &request).expect("a request of this region");
     assert!(found.is_clean() && found.refusal.is_none(), "{}", found.audit);
-    let all = answer_all(&question, &[request]).expect("a request of this region");
+    let all = quote_all(&context, &[request]).expect("a request of this region");
     assert!(all.in_full(), "{}", all.audit);
 }
 

@@ -3,7 +3,7 @@
 
 mod world;
 
-use async_solver::{Answer, Means, Question, SolverConfig, answer};
+use async_solver::{Means, QuoteContext, Quoted, SolverConfig, quote};
 use fleet::audit::audit;
 use fleet::explain::ShortfallReason;
 use fleet::{
@@ -17,9 +17,9 @@ use world::{
     snapshot, solved, two_msbs, worlds,
 };
 
-fn ask(snapshot: &RegionSnapshot, request: &CapacityRequest, config: &SolverConfig) -> Answer {
-    let question = Question { snapshot, config, warm: None, means: MEANS };
-    answer(&question, request).expect("a request of this region")
+fn ask(snapshot: &RegionSnapshot, request: &CapacityRequest, config: &SolverConfig) -> Quoted {
+    let context = QuoteContext { snapshot, config, warm: None, means: MEANS };
+    quote(&context, request).expect("a request of this region")
 }
 
 /// More or less of the first reservation.
@@ -32,7 +32,7 @@ fn resized(world: &SnapshotParts, by: f64) -> CapacityRequest {
 }
 
 /// What others may be short of at most: as much as before if they are as important, as today if not.
-fn allowed(answer: &Answer) -> Vec<Rru> {
+fn allowed(answer: &Quoted) -> Vec<Rru> {
     let region = &answer.region;
     let today = shortfalls(region, &Targets::unchanged(region));
     let before = shortfalls(region, &answer.plan.before);
@@ -144,7 +144,7 @@ impl Least<'_> {
 
 /// The least that must be missing of the request, RRU outside its datacenter shares included: who is
 /// as important is no worse off than before it, every other, itself included, than today.
-fn least_of(answer: &Answer) -> f64 {
+fn least_of(answer: &Quoted) -> f64 {
     let region = &answer.region;
     let today = all_broken(region, &Targets::unchanged(region));
     let before = all_broken(region, &answer.plan.before);
@@ -342,9 +342,8 @@ fn grant_moves_no_more_in_use_servers_than_needed() {
 fn refusal_without_time_says_so() {
     let snapshot = snapshot(&crowded());
     let means = Means { deadline: Some(Duration::ZERO), ..MEANS };
-    let question = Question { snapshot: &snapshot, config: &config(), warm: None, means };
-    let refusal =
-        answer(&question, &request("web", 4.0)).expect("a request of this region").refusal;
+    let context = QuoteContext { snapshot: &snapshot, config: &config(), warm: None, means };
+    let refusal = quote(&context, &request("web", 4.0)).expect("a request of this region").refusal;
     let shortfall = refusal.expect("one is free in each MSB").shortfall;
     assert_eq!(shortfall.reason, ShortfallReason::NotFoundInTime);
     assert!(shortfall.sentence.contains("RRU were found within 0 s"), "{}", shortfall.sentence);

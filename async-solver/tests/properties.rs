@@ -4,8 +4,8 @@ mod brute;
 mod world;
 
 use async_solver::baselines::least_buffer;
-use async_solver::{Objective, SolveOutcome, SolverConfig, Termination};
-use fleet::audit::audit;
+use async_solver::{SolveOutcome, SolverConfig, Termination};
+use fleet::audit::{Objective, audit};
 use fleet::{MsbIx, RegionSnapshot, ReservationKind, Rru, SnapshotParts, Targets};
 use proptest::prelude::*;
 use proptest::test_runner::{FileFailurePersistence, RngSeed};

@@ -4,7 +4,7 @@ mod brute;
 mod world;
 
 use async_solver::backend::InProcess;
-use async_solver::{SolverConfig, Termination, Warm, WarmPrice};
+use async_solver::{SolverConfig, Termination, WarmPrice, WarmStart};
 use brute::Phase1;
 use fleet::RegionSnapshot;
 use fleet::audit::audit;
@@ -12,7 +12,7 @@ use std::cell::Cell;
 use world::{TINY, TOWN, config, for_each, snapshot, solved, solved_from, worlds};
 
 /// Prices that no solve would leave: of the region or not, absurd or no numbers at all.
-fn junk(snapshot: &RegionSnapshot, seed: u32) -> Warm {
+fn junk(snapshot: &RegionSnapshot, seed: u32) -> WarmStart {
     const PRICES: [f64; 10] =
         [0.0, 0.3, 2.0, 7.5, 1e3, 1e12, -1.0, f64::NAN, f64::INFINITY, f64::MAX];
     let mut state = seed;
@@ -33,7 +33,7 @@ fn junk(snapshot: &RegionSnapshot, seed: u32) -> Warm {
             }
         }
     }
-    Warm { prices }
+    WarmStart { prices }
 }
 
 #[test]

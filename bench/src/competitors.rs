@@ -5,7 +5,7 @@ use super::ours::{self, How};
 use super::{Rival, quantile};
 use anyhow::{Context, Result, ensure};
 use async_solver::baselines::greedy;
-use async_solver::baselines::mip::{self, Answer};
+use async_solver::baselines::mip::{self, MipResult};
 use async_solver::{SolveEnv, SolverConfig};
 use fleet::audit::{AuditReport, audit};
 use fleet::{RegionSnapshot, Targets};
@@ -199,7 +199,7 @@ fn judged(snapshot: &RegionSnapshot, targets: &Targets) -> Run {
 fn with_highs(
     snapshot: &RegionSnapshot,
     how: &How,
-    solve: fn(&RegionSnapshot, &SolverConfig, &SolveEnv) -> Answer,
+    solve: fn(&RegionSnapshot, &SolverConfig, &SolveEnv) -> MipResult,
 ) -> Result<Run> {
     let highs = HighsProcess::of_this_binary(how.highs_memory)
         .context("cannot find the program's own executable, to run HiGHS")?;

@@ -26,7 +26,7 @@
 //! | room | contents |
 //! |---|---|
 //! | `infra` | the connection, errors, documents, `COPY`, leases, state machines, statement times |
-//! | `log` | the audit trail with a typed detail for each action, the audited transaction `Change`, subscriptions, affected servers |
+//! | `log` | the audit trail with a typed detail for each action, the audited transaction `AuditedTx`, subscriptions, affected servers |
 //! | `access` | tokens, roles and sessions; idempotency keys |
 //! | `topology` | places, hardware types, RRU profiles, operators' edits, decommissions |
 //! | `snapshot` | import of a whole region with its difference; export |

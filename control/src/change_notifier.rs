@@ -65,9 +65,9 @@ async fn run(broker: Broker, changes: std::sync::Weak<watch::Sender<u64>>) {
         loop {
             match timeout(CONNECT_WITHIN, broker.trail_listener()).await {
                 // A notification covers all changes missed so far.
-                Ok(Ok(mut doorbell)) => {
+                Ok(Ok(mut listener)) => {
                     while notify() {
-                        while !doorbell.wait(10 * TICK).await && changes.strong_count() > 0 {}
+                        while !listener.wait(10 * TICK).await && changes.strong_count() > 0 {}
                     }
                 }
                 Ok(Err(error)) => tracing::debug!(%error, "cannot listen to the audit trail"),

@@ -8,7 +8,7 @@
 
 use crate::change_notifier::ChangeNotifier;
 use crate::reservation_status::{ReservationStatus, statuses};
-use broker::{Broker, DbError, Export, ExportError, Seq, TargetVersion, Waiters};
+use broker::{Broker, DbError, Export, ExportError, PriorityReaders, Seq, TargetVersion};
 use fleet::audit::{Certificate, certificate};
 use fleet::{RegionSnapshot, ReservationName, SnapshotError};
 use std::collections::BTreeMap;
@@ -123,7 +123,7 @@ struct Inner {
     /// Held during a read, so that concurrent callers share it.
     reading: Mutex<()>,
     /// Callers that wait for a read, without the background task.
-    waiters: Waiters,
+    waiters: PriorityReaders,
 }
 
 impl RegionCache {
@@ -141,7 +141,7 @@ impl RegionCache {
             latest: watch::Sender::new(None),
             was_read: AtomicBool::new(false),
             reading: Mutex::new(()),
-            waiters: Waiters::default(),
+            waiters: PriorityReaders::default(),
         };
         let inner = Arc::new(inner);
         tokio::spawn(follow(Arc::downgrade(&inner), notifier.subscribe()));
@@ -212,7 +212,8 @@ impl Inner {
     /// Reads the whole region.
     async fn read(&self) -> Result<Arc<CachedRegion>, RegionError> {
         let read = async {
-            let export = timeout(READ_WITHIN, self.broker.export_beside(&self.waiters)).await??;
+            let export =
+                timeout(READ_WITHIN, self.broker.export_throttled(&self.waiters)).await??;
             let built = tokio::task::spawn_blocking(move || CachedRegion::of(export)).await;
             Ok(built.expect("it neither panics nor is cancelled")?)
         };

@@ -454,6 +454,20 @@ pub enum Concession {
     NoBuffer,
 }
 
+impl Concession {
+    /// Its word in documents.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Concession::FewerRru => "fewer_rru",
+            Concession::OneMoreType => "one_more_type",
+            Concession::LooserAffinity => "looser_affinity",
+            Concession::OneMoreDatacenter => "one_more_datacenter",
+            Concession::LooserReplicaRule => "looser_replica_rule",
+            Concession::NoBuffer => "no_buffer",
+        }
+    }
+}
+
 /// How long an answer took, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

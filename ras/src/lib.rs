@@ -158,7 +158,7 @@ fn refused(error: anyhow::Error, context: &Context) -> anyhow::Result<Verdict> {
     let Some((problem, verdict)) = problem.and_then(|of| Some((of, of.verdict()?))) else {
         return Err(error);
     };
-    context.document(&problem.json())?;
+    context.document(problem.json())?;
     mistake::tell(&error);
     Ok(verdict)
 }

@@ -30,7 +30,7 @@ pub(crate) fn lower_priority() -> Result<(), Errno> {
 ///
 /// # Errors
 /// Those of the work, or if cannot start a thread.
-pub(crate) async fn beside<T: Send + 'static, E: Send + 'static>(
+pub(crate) async fn spawn_low_priority<T: Send + 'static, E: Send + 'static>(
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<Result<T, E>> {
     let (say, said) = oneshot::channel();
@@ -41,7 +41,7 @@ pub(crate) async fn beside<T: Send + 'static, E: Send + 'static>(
         // The caller may have stopped waiting.
         let _ = say.send(work());
     };
-    let started = std::thread::Builder::new().name("beside".to_owned()).spawn(work);
+    let started = std::thread::Builder::new().name("low-priority".to_owned()).spawn(work);
     started.context("cannot start a thread")?;
     said.await.context("the work panicked")
 }

@@ -1,7 +1,7 @@
 //! The answer to a capacity request as a document, `ras-plan/1`; [`crate::plan_text`] formats it.
 
 use crate::number::amount;
-use async_solver::{Alternative, Answer, Concession, move_cost};
+use async_solver::{Alternative, Concession, Quoted, move_cost};
 use fleet::audit::AuditReport;
 use fleet::number::exact;
 use fleet::quote::{
@@ -12,7 +12,7 @@ use fleet::{Move, RegionSnapshot, ReservationIx, ReservationKind, ReservationNam
 use std::collections::BTreeMap;
 
 /// The granted part of the request.
-fn grant(answer: &Answer) -> Grant {
+fn grant(answer: &Quoted) -> Grant {
     match answer.refusal {
         None => Grant::InFull,
         Some(_) if answer.granted > Rru::ZERO => Grant::InPart,
@@ -21,7 +21,7 @@ fn grant(answer: &Answer) -> Grant {
 }
 
 /// The document.
-pub fn quote(answer: &Answer, seconds: QuoteSeconds) -> Quote {
+pub fn quote(answer: &Quoted, seconds: QuoteSeconds) -> Quote {
     let region = &answer.region;
     let reservation = &region.reservations[answer.reservation.ix()];
     let plan = &answer.plan;

@@ -9,7 +9,7 @@ use ::report::solve_report::{
 };
 use async_solver::{HeldBack, Phase1, Phase2, Progress, Sizes, SolveStats, StepTime, Termination};
 use datasets::schema::RESULT_FORMAT;
-use fleet::audit::{AuditReport, ClaimedMoves, Objective, ReservationAudit};
+use fleet::audit::{AuditReport, ClaimedMoves, ReservationAudit};
 use fleet::{RegionSnapshot, ReservationKind, ReservationName, Rru};
 use serde_json::json;
 use std::cmp::Reverse;
@@ -35,7 +35,7 @@ impl Timing {
 }
 
 /// The inputs of a report.
-pub struct Figures<'a> {
+pub struct ReportInputs<'a> {
     /// The region as the solve saw it.
     pub snapshot: &'a RegionSnapshot,
     /// The solver's configuration.
@@ -63,8 +63,8 @@ fn known(figure: f64) -> Option<f64> {
 }
 
 /// Builds the report.
-pub fn assemble(figures: &Figures) -> SolveReport {
-    let Figures { snapshot, settings, stats, audit, ending, timing, .. } = *figures;
+pub fn assemble(inputs: &ReportInputs) -> SolveReport {
+    let ReportInputs { snapshot, settings, stats, audit, ending, timing, .. } = *inputs;
     let nothing = SolveStats::default();
     let of_solver = stats.unwrap_or(&nothing);
     let Phase2 { rack_spread_before, rack_spread_after, problems } = of_solver.phase2;
@@ -84,7 +84,7 @@ pub fn assemble(figures: &Figures) -> SolveReport {
         shared_buffer_fraction: Some(snapshot.shared_buffer_fraction),
         overrides: json!(settings.overrides),
         objective: Some(match ending {
-            Ending::Returned => claimed_objective(of_solver.objective),
+            Ending::Returned => of_solver.objective,
             // There are no claims of the solver about these targets.
             _ => audit.objective,
         }),
@@ -111,7 +111,7 @@ pub fn assemble(figures: &Figures) -> SolveReport {
             total: Some(timing.began.elapsed().as_secs_f64()),
             read: Some(timing.read.as_secs_f64()),
             solve: Some(timing.solve.as_secs_f64()),
-            audit: Some(figures.audit_seconds),
+            audit: Some(inputs.audit_seconds),
             phases: phases(of_solver),
         },
         steps: of_solver.steps.iter().cloned().map(step).collect(),
@@ -119,15 +119,10 @@ pub fn assemble(figures: &Figures) -> SolveReport {
         held_back: Some(report::HeldBack { passes, pinned, moves }),
         sizes: Some(sizes(snapshot, of_solver)),
         peak_memory_bytes: memory::peak_of_this_process(),
-        highs_peak_memory_bytes: figures.highs_memory,
-        reservations: reservations(audit, figures.reasons),
+        highs_peak_memory_bytes: inputs.highs_memory,
+        reservations: reservations(audit, inputs.reasons),
         msb_shares: Some(msb_shares(snapshot, audit)),
     }
-}
-
-fn claimed_objective(objective: async_solver::Objective) -> Objective {
-    let async_solver::Objective { total, stability, rack_spread, msb_spread, buffer } = objective;
-    Objective { total, stability, rack_spread, msb_spread, buffer }
 }
 
 fn phase1(of: &Phase1) -> report::Phase1 {

@@ -8,11 +8,11 @@ use crate::highs_process::HighsProcess;
 use crate::interrupt;
 use crate::progress::Reporter;
 use crate::reasons::{self, Reason};
-use crate::report_json::{self, Figures, Timing};
+use crate::report_json::{self, ReportInputs, Timing};
 use crate::settings::Settings;
 use anyhow::{Context, Result, bail};
 use async_solver::{
-    Progress, SolveEnv, SolveOutcome, SolveStats, SolverConfig, Termination, Warm, Whole,
+    Progress, SolveEnv, SolveOutcome, SolveStats, SolverConfig, Termination, WarmStart, Whole,
 };
 use fleet::audit::{AuditReport, audit};
 use fleet::{RegionSnapshot, ReservationName, Targets};
@@ -51,7 +51,7 @@ pub struct Job {
     /// Start of the process.
     pub began: Instant,
     /// The warm start.
-    pub warm: Option<Warm>,
+    pub warm: Option<WarmStart>,
 }
 
 /// A completed solve, with its result on disk.
@@ -308,7 +308,7 @@ fn conclude(job: &Job, targets: Targets, stats: SolveStats, ending: Ending) -> R
 
 impl Checked {
     fn report(&self, job: &Job, timing: &Timing, highs_memory: Option<u64>) -> SolveReport {
-        report_json::assemble(&Figures {
+        report_json::assemble(&ReportInputs {
             snapshot: &job.snapshot,
             settings: &job.settings,
             stats: Some(&self.stats),
@@ -335,7 +335,7 @@ fn write_today(job: &Job, read: Duration) -> Result<Solved> {
     let begun = Instant::now();
     let audit = audit(snapshot, &targets);
     let audit_seconds = begun.elapsed().as_secs_f64();
-    let report = report_json::assemble(&Figures {
+    let report = report_json::assemble(&ReportInputs {
         snapshot,
         settings: &job.settings,
         stats: None,

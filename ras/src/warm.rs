@@ -2,7 +2,7 @@
 
 use crate::progress::Reporter;
 use anyhow::{Context, Result};
-use async_solver::Warm;
+use async_solver::WarmStart;
 use datasets::schema::WARM_FORMAT;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// Reads the warm start in a folder. Without one a solve takes longer but ends no worse, so a
 /// missing or damaged file is only logged.
-pub fn read(folder: &Path, reporter: &Reporter) -> Option<Warm> {
+pub fn read(folder: &Path, reporter: &Reporter) -> Option<WarmStart> {
     let problem = match load(folder) {
         Ok(Some(warm)) => return Some(warm),
         Ok(None) => "not found".to_owned(),
@@ -25,22 +25,22 @@ pub fn read(folder: &Path, reporter: &Reporter) -> Option<Warm> {
 ///
 /// # Errors
 /// If it cannot be read, or is not a warm start.
-pub fn load(folder: &Path) -> Result<Option<Warm>> {
+pub fn load(folder: &Path) -> Result<Option<WarmStart>> {
     datasets::read_warm(folder)?.map(of_json).transpose()
 }
 
 /// The serialized form.
-pub fn to_json(warm: &Warm) -> Value {
+pub fn to_json(warm: &WarmStart) -> Value {
     json!({ "format": WARM_FORMAT, "prices": warm.prices })
 }
 
-fn of_json(mut json: Value) -> Result<Warm> {
+fn of_json(mut json: Value) -> Result<WarmStart> {
     if let Some(members) = json.as_object_mut() {
         members.remove("format");
         // Earlier versions also stored the gap at which the solve ended.
         members.remove("gap");
     }
-    Warm::deserialize(json).context("not a warm start of a solve")
+    WarmStart::deserialize(json).context("not a warm start of a solve")
 }
 
 #[cfg(test)]
@@ -56,7 +56,7 @@ mod tests {
         let file = folder.path().join(datasets::schema::WARM_FILE);
         assert_eq!(read(folder.path(), &reporter), None);
         let price = WarmPrice { msb: "m0".into(), hardware_type: "t".into(), price: 0.1 };
-        let warm = Warm { prices: vec![price] };
+        let warm = WarmStart { prices: vec![price] };
         let text = to_json(&warm).to_string();
         std::fs::write(&file, &text).expect("written");
         assert_eq!(read(folder.path(), &reporter), Some(warm.clone()));

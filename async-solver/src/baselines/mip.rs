@@ -12,7 +12,7 @@ use crate::formulation::Lp;
 use crate::lp::LpFailure;
 use crate::model::Model;
 use crate::rack_placement;
-use crate::solve::settle;
+use crate::solve::post_process;
 use crate::state::{IneligibleHeld, State};
 use crate::sub_mip::{FreeItems, SubMip};
 use fleet::{RegionSnapshot, ReservationIx, Targets};
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 /// What a rival ended with.
 #[derive(Clone, Debug, Default)]
-pub struct Answer {
+pub struct MipResult {
     /// Who should hold each server, surplus handed back and servers placed on racks as in a solve.
     pub targets: Option<Targets>,
     /// What that costs in phase 1, before surplus is handed back.
@@ -71,13 +71,13 @@ fn state_of(model: &Model, snapshot: &RegionSnapshot, targets: &Targets) -> Stat
 
 /// What follows phase 1, as in [`crate::solve()`].
 fn finished(model: &Model, snapshot: &RegionSnapshot, mut state: State) -> Targets {
-    settle(model, snapshot, &SolverConfig::default(), &mut state);
+    post_process(model, snapshot, &SolverConfig::default(), &mut state);
     let placed = rack_placement::place(model, snapshot, &state, true, 1);
     Targets::new(snapshot, placed.holders.iter().map(|holder| holder.map(ReservationIx)).collect())
 }
 
 /// HiGHS' branch and bound on the whole pooled problem, started from today's assignment.
-pub fn pooled(snapshot: &RegionSnapshot, config: &SolverConfig, env: &SolveEnv) -> Answer {
+pub fn pooled(snapshot: &RegionSnapshot, config: &SolverConfig, env: &SolveEnv) -> MipResult {
     let clock = Clock::start(env);
     let model = Model::with_racks(snapshot);
     let pooled = clock.seconds();
@@ -88,7 +88,7 @@ pub fn pooled(snapshot: &RegionSnapshot, config: &SolverConfig, env: &SolveEnv) 
     let exchange = SubMip::new(&model, &lp, &state, &everything);
     let (problem, request) = exchange.problem(&request(WHOLE, config, env));
     let built = clock.seconds();
-    let mut answer = Answer { size: size(&problem), ..Answer::default() };
+    let mut answer = MipResult { size: size(&problem), ..MipResult::default() };
     let solution = run(problem, request, env);
     answer.seconds = [pooled, built - pooled, clock.seconds() - built];
     match solution {
@@ -107,12 +107,12 @@ pub fn pooled(snapshot: &RegionSnapshot, config: &SolverConfig, env: &SolveEnv) 
 
 /// HiGHS' branch and bound on the paper's model, one binary per server and reservation, as good_lp
 /// writes it down.
-pub fn raw(snapshot: &RegionSnapshot, config: &SolverConfig, env: &SolveEnv) -> Answer {
+pub fn raw(snapshot: &RegionSnapshot, config: &SolverConfig, env: &SolveEnv) -> MipResult {
     let clock = Clock::start(env);
     let raw = RawModel::build(snapshot);
     let (problem, constant) = raw.problem();
     let built = clock.seconds();
-    let mut answer = Answer { size: size(&problem), ..Answer::default() };
+    let mut answer = MipResult { size: size(&problem), ..MipResult::default() };
     let columns = problem.cost.len();
     let solution = run(problem, request(WHOLE, config, env), env);
     answer.seconds = [0.0, built, clock.seconds() - built];
@@ -147,13 +147,13 @@ fn is_allowed(model: &Model, state: &State) -> bool {
 }
 
 /// The LP relaxation of phase 1, cold, by HiGHS' interior point method without crossover.
-pub fn relaxation(snapshot: &RegionSnapshot, config: &SolverConfig, env: &SolveEnv) -> Answer {
+pub fn relaxation(snapshot: &RegionSnapshot, config: &SolverConfig, env: &SolveEnv) -> MipResult {
     let clock = Clock::start(env);
     let model = Model::with_racks(snapshot);
     let pooled = clock.seconds();
     let lp = Lp::new(&model, true);
     let built = clock.seconds();
-    let mut answer = Answer { size: size(&lp.problem), ..Answer::default() };
+    let mut answer = MipResult { size: size(&lp.problem), ..MipResult::default() };
     let solution = run(lp.problem, request("ipx", config, env), env);
     answer.seconds = [pooled, built - pooled, clock.seconds() - built];
     match solution {

@@ -301,7 +301,7 @@ impl Priced<'_> {
         }
     }
 
-    /// The same by branching on intervals of `t`: with affinity the linear relaxation has no
+    /// The bound by branching on intervals of `t`: with affinity the linear relaxation has no
     /// derivative at hand.
     fn interval_bound(&self) -> ReservationBound {
         let mut usage = vec![0.0; self.term.items.len()];

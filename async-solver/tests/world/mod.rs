@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
 use async_solver::backend::InProcess;
-use async_solver::{Backend, Means, SolveEnv, SolveOutcome, SolverConfig, Warm, solve};
+use async_solver::{Backend, Means, SolveEnv, SolveOutcome, SolverConfig, WarmStart, solve};
 use fleet::audit::audit;
 use fleet::{
     AffinityRow, AllowedDatacenterRow, CapacityRequest, RegionSnapshot, ReservationRow, Rru,
@@ -85,7 +85,7 @@ pub fn solved_from(
     snapshot: &RegionSnapshot,
     config: &SolverConfig,
     backend: &(dyn Backend + Sync),
-    warm: Option<&Warm>,
+    warm: Option<&WarmStart>,
 ) -> SolveOutcome {
     let env = SolveEnv {
         elapsed: &|| Duration::ZERO,

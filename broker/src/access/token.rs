@@ -6,7 +6,7 @@ use crate::infra::error::{DbError, Doing};
 use crate::infra::id::TokenId;
 use crate::infra::words;
 use crate::infra::words::optional_name;
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use chrono::{DateTime, Utc};
 use fleet::{Name, NameError, NewName, OwnerName};
@@ -220,7 +220,7 @@ impl Broker {
         token: &NewToken,
     ) -> Result<TokenRow, TokenError> {
         let seconds = token.check()?;
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         if let Some(owner) = &token.owner {
             check_owner(change.connection(), owner).await?;
         }
@@ -258,7 +258,7 @@ impl Broker {
         if which.contains('\0') {
             return Err(unknown());
         }
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let revoked = sqlx::query(sql::REVOKE)
             .bind(which.parse::<TokenId>().ok())
             .bind(which)

@@ -11,7 +11,7 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::{Event, Unavailable};
 use crate::log::trail::Seq;
 use chrono::{DateTime, SubsecRound, Utc};
@@ -202,7 +202,7 @@ impl Broker {
         if merged.is_empty() {
             return Ok(ReportOutcome { rows, seq: None });
         }
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let mut entries = BTreeMap::new();
         // One round, unless reports of one event disagree: a statement writes each row once.
         while !merged.is_empty() {

@@ -5,7 +5,7 @@
 use crate::health::report::is_name;
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::log::trail::Seq;
 use crate::moves::lifecycle;
@@ -56,7 +56,7 @@ impl Broker {
         let last: BTreeMap<&str, bool> =
             servers.iter().filter(|of| is_name(&of.0)).map(|of| (&*of.0, of.1)).collect();
         let (names, used): (Vec<&str>, Vec<bool>) = last.iter().map(|of| (*of.0, *of.1)).unzip();
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         // Publications write rows of servers in their own order.
         sqlx::query(lifecycle::sql::HOLD_HEAD).execute(&mut *db).await.doing(doing)?;

@@ -10,7 +10,7 @@ use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::EmergencyId;
 use crate::infra::state::{self, EmergencyState, State};
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::{EmergencyAnswer, Event};
 use crate::log::trail::TargetVersion;
 use crate::moves::lifecycle;
@@ -187,7 +187,7 @@ impl Broker {
         if self.emergency(id).await?.is_some() {
             return Ok(());
         }
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let asked =
             sqlx::query(sql::ASK).bind(id).bind(reservation).bind(amount.0).bind(why).bind(actor);
         let asked = asked.bind(most).bind(beyond_limits);
@@ -215,7 +215,7 @@ impl Broker {
         let doing = "granting capacity at once";
         let mut answered = 0;
         while sqlx::query_scalar(sql::ANY).fetch_one(&self.pool).await.doing(doing)? {
-            let mut change = Change::begin(self, actor).await?;
+            let mut change = AuditedTx::begin(self, actor).await?;
             let db = change.connection();
             let head = check_fence_at_head(db, epoch).await?;
             let asked: Option<(EmergencyId, String, i64, Option<i32>, bool)> =
@@ -256,7 +256,7 @@ impl Broker {
     /// [`EmergencyError`].
     pub async fn end_emergency(&self, actor: &str, id: EmergencyId) -> Result<(), EmergencyError> {
         let doing = "ending an emergency";
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         lifecycle::hold_head(db).await?;
         let found: Option<(String, String, Option<i64>)> =

@@ -8,7 +8,7 @@
 use crate::incidents::replacement::worth;
 use crate::infra::connection::Broker;
 use crate::infra::error::Doing;
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence, check_fence_at_head};
@@ -130,7 +130,7 @@ impl Broker {
             sqlx::query(statement).execute(&mut *tx).await.doing(doing)?;
         }
         tx.commit().await.doing(doing)?;
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         let head = check_fence_at_head(db, epoch).await?;
         let arrived: Vec<(String, String, String)> =

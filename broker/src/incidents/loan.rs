@@ -7,7 +7,7 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence_at_head};
@@ -166,7 +166,7 @@ impl Broker {
         if !any {
             return Ok(Lent::default());
         }
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         check_fence_at_head(db, epoch).await?;
         let gone = sqlx::query_scalar(crate::topology::elastic::sql::REMOVE_ENDED)

@@ -6,7 +6,7 @@
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::words;
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::moves::mover::{Epoch, MoverError, check_fence};
 use chrono::{DateTime, Utc};
@@ -111,7 +111,7 @@ impl Broker {
         if begun.is_empty() && ended.is_empty() {
             return Ok(false);
         }
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         check_fence(change.connection(), epoch).await?;
         for (of, reason) in begun {
             let lent: Option<i32> = sqlx::query_scalar(sql::BEGIN)

@@ -9,7 +9,7 @@ use crate::incidents::placement;
 use crate::infra::connection::Broker;
 use crate::infra::document::Document;
 use crate::infra::error::{DbError, Doing};
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::{Event, GaveWay, Handover};
 use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence};
@@ -169,7 +169,7 @@ impl Broker {
         plan: impl FnOnce(&RegionHeld) -> Vec<Preemption>,
     ) -> Result<Preempted, PreemptionError> {
         let doing = "letting reservations give way";
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         if let PreemptionCause::Delay { epoch, .. } = cause {
             check_fence(db, *epoch).await?;

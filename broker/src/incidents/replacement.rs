@@ -9,7 +9,7 @@ use crate::incidents::placement;
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::state::{self, ReplacementState, State};
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence, check_fence_at_head};
@@ -222,7 +222,7 @@ impl Broker {
         if open {
             self.follow_replacements(epoch).await?;
         }
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         let head = check_fence_at_head(db, epoch).await?;
         let failures = note(db, until).await.doing(doing)?;

@@ -27,7 +27,7 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 /// A connection idle for less than this is taken from the pool without a ping.
 const SURELY_THERE: Duration = Duration::from_millis(100);
 
-/// The same limit for [`Broker::steady`], whose caller tolerates lost connections.
+/// Idle time without a ping of [`Broker::steady`], whose caller tolerates lost connections.
 const STEADY: Duration = Duration::from_secs(30);
 
 /// Attempts to connect to a server that is starting or recovering.

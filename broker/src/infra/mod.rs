@@ -22,7 +22,7 @@ pub use id::{
 };
 pub use latency::{STATEMENT_WITHIN, StatementTimes, note_statement, statement_times};
 pub use lease::{LeaseTerm, keep_lease, since_boot};
-pub use read_throttle::{Waiters, Waiting};
+pub use read_throttle::{PriorityReaders, Waiting};
 pub use state::{
     EmergencyState, JobState, MaintenanceState, MoveState, OperationState, PlanState, RecallState,
     ReplacementState, RequestState, SolveState, State, UnfinishedState,

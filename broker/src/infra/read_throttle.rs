@@ -19,13 +19,13 @@ const REST_AT_MOST: Duration = Duration::from_secs(15);
 
 /// The number of callers that wait for the read.
 #[derive(Debug, Default)]
-pub struct Waiters(AtomicUsize);
+pub struct PriorityReaders(AtomicUsize);
 
 /// A waiting caller, until it is dropped.
 #[derive(Debug)]
-pub struct Waiting<'a>(&'a Waiters);
+pub struct Waiting<'a>(&'a PriorityReaders);
 
-impl Waiters {
+impl PriorityReaders {
     /// Registers a waiting caller.
     pub fn join(&self) -> Waiting<'_> {
         self.0.fetch_add(1, Ordering::Relaxed);
@@ -46,7 +46,7 @@ impl Drop for Waiting<'_> {
 /// The throttle of one read. Postgres follows: it sends rows no faster than they are taken.
 pub(crate) struct ReadThrottle<'a> {
     /// `None`: the read is not throttled.
-    waiters: Option<&'a Waiters>,
+    waiters: Option<&'a PriorityReaders>,
     rows: usize,
     /// The start of the rows since the last rest or chance of one.
     since: Instant,
@@ -56,7 +56,7 @@ pub(crate) struct ReadThrottle<'a> {
 
 impl<'a> ReadThrottle<'a> {
     /// Starts now.
-    pub(crate) fn new(waiters: Option<&'a Waiters>) -> ReadThrottle<'a> {
+    pub(crate) fn new(waiters: Option<&'a PriorityReaders>) -> ReadThrottle<'a> {
         ReadThrottle { waiters, rows: 0, since: Instant::now(), left: REST_AT_MOST }
     }
 
@@ -104,7 +104,7 @@ enum Next {
 
 #[cfg(test)]
 mod tests {
-    use super::{Next, REST, REST_AT_MOST, ROWS_BETWEEN_RESTS, ReadThrottle, Waiters};
+    use super::{Next, PriorityReaders, REST, REST_AT_MOST, ROWS_BETWEEN_RESTS, ReadThrottle};
     use std::time::Duration;
 
     const WORKED: Duration = Duration::from_millis(7);
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn throttle_rests_longer_than_it_works_unless_awaited() {
-        let waiters = Waiters::default();
+        let waiters = PriorityReaders::default();
         assert_eq!(stops(&mut ReadThrottle::new(None)), (60, 0));
         let mut pace = ReadThrottle::new(Some(&waiters));
         assert_eq!(stops(&mut pace), (57, 3));
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn throttle_limits_the_total_of_rests() {
-        let waiters = Waiters::default();
+        let waiters = PriorityReaders::default();
         let mut pace = ReadThrottle::new(Some(&waiters));
         let mut rested = Duration::ZERO;
         for _ in 0..50 * ROWS_BETWEEN_RESTS {

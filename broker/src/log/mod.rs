@@ -2,7 +2,8 @@
 //! entry affects.
 
 pub(crate) mod affected;
-pub(crate) mod change;
+pub(crate) mod audited_tx;
+
 pub(crate) mod event;
 pub(crate) mod subscribe;
 pub(crate) mod trail;
@@ -11,4 +12,4 @@ pub use subscribe::{Subscription, TrailListener};
 pub use trail::{Action, Entry, Recorded, Seq, Subject, TargetVersion};
 
 /// The statements of this room, by module and name.
-pub(crate) const STATEMENTS: &[crate::Statements] = &[change::sql::ALL, trail::sql::ALL];
+pub(crate) const STATEMENTS: &[crate::Statements] = &[audited_tx::sql::ALL, trail::sql::ALL];

@@ -13,7 +13,7 @@ use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{MaintenanceId, WindowId};
 use crate::infra::state::{MaintenanceState, State};
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::{Event, MaintenanceChange, Unavailable};
 use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence};
@@ -111,7 +111,7 @@ impl Broker {
         if !self.due().await?.maintenance {
             return Ok(0);
         }
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         check_fence(change.connection(), epoch).await?;
         let now = lock(change.connection()).await?;
         let lost = outage(change.connection()).await?;
@@ -150,7 +150,7 @@ impl Broker {
                         (MaintenanceState::Cancelled, Some((reason, detail)))
                     }
                 };
-                go_on(&mut change, window, state, why, now).await?;
+                transition(&mut change, window, state, why, now).await?;
                 steps += 1;
             }
         }
@@ -175,7 +175,7 @@ impl Broker {
     ) -> Result<usize, MoverError> {
         let doing = "putting off the end of maintenance";
         let seconds = by.as_seconds_f64();
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         check_fence(change.connection(), epoch).await?;
         lock(change.connection()).await?;
         let db = change.connection();
@@ -235,7 +235,7 @@ impl Broker {
         state: MaintenanceState,
         why: Why,
     ) -> Result<Vec<WindowId>, MaintenanceError> {
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let now = lock(change.connection()).await?;
         let all = super::listed(change.connection(), true, Some(id), i64::MAX).await;
         let all = all.doing("looking maintenance up")?;
@@ -246,7 +246,7 @@ impl Broker {
         for mut window in all {
             open |= !window.state.is_terminal();
             if state.may_follow(Some(window.state)) {
-                go_on(&mut change, &mut window, state, Some(why.clone()), now).await?;
+                transition(&mut change, &mut window, state, Some(why.clone()), now).await?;
                 stopped.push(window.id);
             }
         }
@@ -316,7 +316,7 @@ async fn still_drains(db: &mut PgConnection, window: &MaintenanceWindow) -> Resu
 }
 
 /// Opens moves that end what still runs on a window's servers; gives whether there are any.
-async fn drain(change: &mut Change, window: &MaintenanceWindow) -> Result<bool, DbError> {
+async fn drain(change: &mut AuditedTx, window: &MaintenanceWindow) -> Result<bool, DbError> {
     let doing = "draining servers for maintenance";
     let db = change.connection();
     let servers: Vec<i32> =
@@ -335,8 +335,8 @@ async fn drain(change: &mut Change, window: &MaintenanceWindow) -> Result<bool, 
 }
 
 /// Takes a window to a state, with all that follows from it.
-pub(super) async fn go_on(
-    change: &mut Change,
+pub(super) async fn transition(
+    change: &mut AuditedTx,
     window: &mut MaintenanceWindow,
     state: MaintenanceState,
     why: Option<Why>,
@@ -392,7 +392,7 @@ pub(crate) async fn known(
 
 /// Records that servers are out of use. The event knows its end, so it ends without a mover, too.
 async fn begin_event(
-    change: &mut Change,
+    change: &mut AuditedTx,
     window: &MaintenanceWindow,
     started_at: DateTime<Utc>,
 ) -> Result<(), DbError> {
@@ -420,7 +420,7 @@ async fn begin_event(
 }
 
 async fn end_event(
-    change: &mut Change,
+    change: &mut AuditedTx,
     window: &MaintenanceWindow,
     ended_at: DateTime<Utc>,
 ) -> Result<(), DbError> {
@@ -437,7 +437,7 @@ async fn end_event(
 }
 
 async fn say_why(
-    change: &mut Change,
+    change: &mut AuditedTx,
     window: &mut MaintenanceWindow,
     (reason, detail): Why,
 ) -> Result<(), DbError> {
@@ -447,7 +447,7 @@ async fn say_why(
     record(change, window).await
 }
 
-async fn record(change: &mut Change, window: &MaintenanceWindow) -> Result<(), DbError> {
+async fn record(change: &mut AuditedTx, window: &MaintenanceWindow) -> Result<(), DbError> {
     let servers: Vec<String> = sqlx::query_scalar(sql::SERVERS_OF)
         .bind(window.id)
         .bind(i64::try_from(NAMED_MAX).unwrap_or(i64::MAX).saturating_add(1))

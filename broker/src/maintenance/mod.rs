@@ -20,7 +20,7 @@ use crate::infra::id::{MaintenanceId, MaintenancePlanId, WindowId};
 use crate::infra::state::{self, MaintenanceState};
 use crate::infra::words;
 use crate::infra::words::name;
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::{AcceptShort, Event};
 pub use advance::Due;
 pub(crate) use advance::{known, window_of};
@@ -155,7 +155,7 @@ impl Broker {
     ) -> Result<Vec<MaintenanceWindow>, MaintenanceError> {
         let MaintenanceRequest { scope, drain, why, .. } = request;
         request.check_scope()?;
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         let now = lock(db).await?;
         let MaintenancePlan { msb, batches } = decide(db, now, request).await?.plan;

@@ -14,7 +14,7 @@ use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{RecallId, WindowId};
 use crate::infra::state::{MaintenanceState, RecallState};
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::{Event, MaintenanceChange, Unavailable};
 use crate::log::trail::TargetVersion;
 use crate::moves::mover::{Epoch, MoverError, check_fence};
@@ -139,7 +139,7 @@ impl Broker {
         if !due {
             return Ok(0);
         }
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         check_fence(change.connection(), epoch).await?;
         let now = lock(change.connection()).await?.trunc_subsecs(6);
         let db = change.connection();
@@ -213,7 +213,7 @@ impl Broker {
         if ended.is_empty() {
             return Ok(news);
         }
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         check_fence(change.connection(), epoch).await?;
         let now = lock(change.connection()).await?.trunc_subsecs(6);
         let (mut windows, mut recorded) = (BTreeSet::new(), false);
@@ -284,13 +284,18 @@ impl Broker {
 }
 
 /// Cancels a window all of whose servers are back.
-async fn give_back(change: &mut Change, id: WindowId, now: DateTime<Utc>) -> Result<(), DbError> {
+async fn give_back(
+    change: &mut AuditedTx,
+    id: WindowId,
+    now: DateTime<Utc>,
+) -> Result<(), DbError> {
     let listed = super::listed(change.connection(), true, Some(id.into()), 1).await;
     let listed = listed.doing("looking a recalled window up")?;
     for mut window in listed.into_iter().filter(|of| of.state == MaintenanceState::Recalling) {
         let why = "its servers are back; plan it again".to_owned();
         let why = Some((MaintenanceReason::Recalled, Some(why)));
-        super::advance::go_on(change, &mut window, MaintenanceState::Cancelled, why, now).await?;
+        super::advance::transition(change, &mut window, MaintenanceState::Cancelled, why, now)
+            .await?;
     }
     Ok(())
 }
@@ -319,7 +324,7 @@ fn cover(events: &mut BTreeMap<Name, Covered>, row: &PgRow) -> Result<(), sqlx::
 /// Recalls one piece of work: its servers get events of their own, and it leaves them. Gives how many are
 /// recalled. What it has in a lost MSB is not: nothing would come of it.
 async fn recall(
-    change: &mut Change,
+    change: &mut AuditedTx,
     (event, of): &(Name, Covered),
     position: usize,
     now: DateTime<Utc>,

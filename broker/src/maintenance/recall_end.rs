@@ -2,7 +2,7 @@
 
 use super::MaintenanceWindow;
 use crate::infra::error::{DbError, Doing};
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::moves::unfinished;
 use chrono::{DateTime, Utc};
 
@@ -19,7 +19,7 @@ pub(crate) mod sql {
 
 /// Ends the events of a recalled window that still keep servers out of use.
 pub(super) async fn end_all(
-    change: &mut Change,
+    change: &mut AuditedTx,
     window: &MaintenanceWindow,
     now: DateTime<Utc>,
 ) -> Result<(), DbError> {
@@ -38,7 +38,7 @@ pub(super) async fn end_all(
 
 /// Ends the event of one server.
 pub(super) async fn end_event(
-    change: &mut Change,
+    change: &mut AuditedTx,
     event: &str,
     server: &str,
     now: DateTime<Utc>,

@@ -11,7 +11,7 @@ use crate::infra::state::{self, MoveState, State};
 use crate::infra::text::storable;
 use crate::infra::words;
 use crate::infra::words::{name, optional_name};
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::log::trail::TargetVersion;
 use crate::moves::mover::{Epoch, MoverError, check_fence, check_fence_at_head};
@@ -278,7 +278,7 @@ impl Broker {
         wanted: Wanted,
     ) -> Result<Opened, MoverError> {
         let doing = "opening moves";
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         check_fence(db, epoch).await?;
         let superseded: Vec<(i32, bool)> =
@@ -387,7 +387,7 @@ impl Broker {
         moves: &[MoveId],
     ) -> Result<Vec<MoveId>, MoverError> {
         let doing = "binding servers";
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         check_fence_at_head(db, epoch).await?;
         let rows: Vec<BoundRow> =
@@ -398,7 +398,7 @@ impl Broker {
         }
         let ids: Vec<MoveId> = rows.iter().map(|(id, ..)| *id).collect();
         let configured: Vec<MoveId> = rows.iter().filter(|row| row.7).map(|(id, ..)| *id).collect();
-        rollout::settle(db, &ids, &configured).await?;
+        rollout::record_profiles(db, &ids, &configured).await?;
         let mut bound = Vec::with_capacity(rows.len());
         for (id, server, source, target, version, origin, unfinished, _) in rows {
             let event = Event::ServerBound {
@@ -443,7 +443,7 @@ impl Broker {
             MoveReason::HostRefused => MoveState::Failed,
             MoveReason::TookTooLong => MoveState::Expired,
         };
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         check_fence_at_head(db, epoch).await?;
         let ended: Option<GivenUpRow> = sqlx::query_as(sql::GIVE_UP)

@@ -9,7 +9,7 @@
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::lease::since_boot;
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::log::trail::{Seq, TargetVersion};
 use crate::queue::job::LEASE_MAX;
@@ -259,7 +259,7 @@ impl Broker {
     /// # Errors
     /// If Postgres fails.
     pub async fn stop_mover(&self, actor: &str, why: &str) -> Result<Option<Seq>, DbError> {
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let doing = "setting the stop switch";
         let stopped = sqlx::query(sql::STOP).bind(actor).bind(why);
         let stopped = stopped.execute(change.connection()).await.doing(doing)?;
@@ -275,7 +275,7 @@ impl Broker {
     /// # Errors
     /// If Postgres fails.
     pub async fn resume_mover(&self, actor: &str) -> Result<Option<Seq>, DbError> {
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let resumed = sqlx::query(sql::RESUME).execute(change.connection()).await;
         if resumed.doing("releasing the stop switch")?.rows_affected() == 0 {
             return change.abandon().await.map(|()| None);

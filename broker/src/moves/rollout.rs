@@ -7,7 +7,7 @@
 
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::MoveId;
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::moves::mover::Stopped;
 use sqlx::postgres::PgArguments;
@@ -61,7 +61,7 @@ pub(crate) mod sql {
         RESUME = "UPDATE rollouts w SET paused_by = NULL, paused_why = NULL FROM reservations r \
             WHERE r.reservation = $1 AND w.reservation_id = r.reservation_id AND w.paused_by IS NOT NULL";
         /// Moves that were bound ($1); those of $2 set a profile.
-        SETTLE = "DELETE FROM outdated_profiles o USING moves m WHERE m.move_id = ANY ($1) \
+        RECORD_PROFILES = "DELETE FROM outdated_profiles o USING moves m WHERE m.move_id = ANY ($1) \
             AND o.server_id = m.server_id AND (NOT m.stays OR m.move_id = ANY ($2))";
         /// The promise changed while the host was being configured for the previous one.
         STILL_OUTDATED = "INSERT INTO outdated_profiles (server_id, reservation_id, host_profile) \
@@ -135,14 +135,14 @@ pub(crate) async fn withdraw(db: &mut PgConnection) -> Result<u64, DbError> {
 }
 
 /// Records the host profiles that bound moves have set.
-pub(crate) async fn settle(
+pub(crate) async fn record_profiles(
     db: &mut PgConnection,
     bound: &[MoveId],
     configured: &[MoveId],
 ) -> Result<(), DbError> {
     let doing = "noting host profiles that were set";
-    let settled = sqlx::query(sql::SETTLE).bind(bound).bind(configured);
-    settled.execute(&mut *db).await.doing(doing)?;
+    let recorded = sqlx::query(sql::RECORD_PROFILES).bind(bound).bind(configured);
+    recorded.execute(&mut *db).await.doing(doing)?;
     if !configured.is_empty() {
         let still = sqlx::query(sql::STILL_OUTDATED).bind(configured);
         still.execute(db).await.doing(doing)?;
@@ -197,7 +197,7 @@ impl crate::Broker {
         if reservation.contains('\0') {
             return Err(RolloutError::Unknown { reservation: named() });
         }
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let switched = switch.execute(change.connection()).await.doing(doing)?;
         if switched.rows_affected() == 1 {
             change.record(reservation, event);

@@ -11,7 +11,7 @@ use crate::infra::id::MoveId;
 use crate::infra::state::{self, MoveState};
 use crate::infra::words;
 use crate::infra::words::optional_name;
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::{Event, Unavailable};
 use crate::moves::origin::MoveReason;
 use chrono::{DateTime, Utc};
@@ -88,7 +88,7 @@ pub(crate) fn is_left_half_way(origin: &str, state: MoveState) -> bool {
 
 /// Records that a move that was just given up left its server half-way.
 pub(crate) async fn note(
-    change: &mut Change,
+    change: &mut AuditedTx,
     of: MoveId,
     server: (i32, &str),
     step: &str,
@@ -135,13 +135,13 @@ pub(crate) async fn note(
 }
 
 /// Records in the trail that a server is in use again, because it was bound.
-pub(crate) fn record_end(change: &mut Change, event: &str, server: &str) {
+pub(crate) fn record_end(change: &mut AuditedTx, event: &str, server: &str) {
     record_end_at(change, event, server, None);
 }
 
 /// Records in the trail that a server is in use again, since this time.
 pub(crate) fn record_end_at(
-    change: &mut Change,
+    change: &mut AuditedTx,
     event: &str,
     server: &str,
     ended_at: Option<DateTime<Utc>>,

@@ -9,7 +9,7 @@ use crate::infra::connection::Broker;
 use crate::infra::document::Document;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::words;
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::log::trail::Seq;
 use crate::promises::contract_terms::{Contract, QuietTime};
@@ -164,7 +164,7 @@ impl Broker {
         if reservation.contains('\0') {
             return Err(ContractError::UnknownReservation { reservation: name().into() });
         }
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let found = hold(change.connection(), reservation).await.doing(doing)?;
         let held = found
             .ok_or_else(|| ContractError::UnknownReservation { reservation: name().into() })?;
@@ -212,7 +212,7 @@ impl Broker {
         if reservation.contains('\0') {
             return Err(none());
         }
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let found = hold(change.connection(), reservation).await;
         let held = found.doing("removing a churn contract")?.ok_or_else(none)?;
         held.check(seen)?;
@@ -280,7 +280,7 @@ async fn hold(db: &mut PgConnection, reservation: &str) -> Result<Option<Held>, 
 }
 
 /// Removes the contract of a locked reservation; false: it has none.
-async fn remove(change: &mut Change, id: i32, reservation: &str) -> Result<bool, DbError> {
+async fn remove(change: &mut AuditedTx, id: i32, reservation: &str) -> Result<bool, DbError> {
     let doing = "removing a churn contract";
     let db = change.connection();
     let removed = sqlx::query(sql::REMOVE).bind(id).execute(&mut *db).await.doing(doing)?;
@@ -294,7 +294,7 @@ async fn remove(change: &mut Change, id: i32, reservation: &str) -> Result<bool,
 
 /// Sets or removes the contract of a locked reservation, within a change.
 pub(crate) async fn put(
-    change: &mut Change,
+    change: &mut AuditedTx,
     actor: &str,
     id: i32,
     reservation: &str,

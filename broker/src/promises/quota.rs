@@ -3,7 +3,7 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::{Event, LimitSet};
 use crate::log::trail::Seq;
 use chrono::{DateTime, Utc};
@@ -156,7 +156,7 @@ impl Broker {
         if let Some(error) = rule.clone().filter(|_| owner.contains('\0')) {
             return Err(QuotaError::Owner(error));
         }
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         sqlx::query(sql::LOCK).execute(&mut *db).await.doing(doing)?;
         check(db, limits).await?;
@@ -199,7 +199,7 @@ impl Broker {
         if owner.contains('\0') {
             return Ok(false);
         }
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         sqlx::query(sql::LOCK).execute(&mut *db).await.doing("removing quotas")?;
         let any = |of: &Quota| !of.limits.is_empty() || of.max_priority.is_some();

@@ -87,7 +87,7 @@ impl Broker {
         let given = sqlx::query(sql::GIVE_BACK).bind(lease.job).bind(lease.attempt);
         let given = given.execute(&mut *tx).await.doing(doing)?.rows_affected() == 1;
         if given {
-            solve::hand_back(&mut tx, lease.job.into()).await.doing(doing)?;
+            solve::requeue(&mut tx, lease.job.into()).await.doing(doing)?;
         }
         tx.commit().await.doing(doing)?;
         Ok(given)

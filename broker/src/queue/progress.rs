@@ -5,7 +5,7 @@ use crate::infra::document::Document;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::SolveId;
 use crate::infra::words;
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::queue::cause::FailureReason;
 use crate::queue::job::Lease;
@@ -135,7 +135,7 @@ impl Broker {
     pub async fn cancel_solve(&self, actor: &str, id: SolveId) -> Result<(), CancelError> {
         let doing = "cancelling a solve";
         let failure = format!("cancelled by {actor}");
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         let cancelled = sqlx::query(sql::CANCEL_JOB).bind(id).bind(&failure).execute(&mut *db);
         if cancelled.await.doing(doing)?.rows_affected() == 0 {

@@ -6,7 +6,7 @@ use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{BatchId, SolveId};
 use crate::infra::state::{self, SolveState};
 use crate::infra::words;
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::log::trail::{Seq, TargetVersion};
 use crate::queue::cause::{Cause, FailureReason};
@@ -29,7 +29,7 @@ pub(crate) mod sql {
         ADD = "INSERT INTO solves (solve_id, state, cause, parent) \
             SELECT $1, 'requested', $2, max(version) FROM target_versions";
         /// A solve whose worker was lost returns to `requested`.
-        HAND_BACK = "UPDATE solves SET state = 'requested' WHERE solve_id = $1 AND state = 'running'";
+        REQUEUE = "UPDATE solves SET state = 'requested' WHERE solve_id = $1 AND state = 'running'";
         BEGIN = "UPDATE solves SET state = 'running', started_at = clock_timestamp(), \
                 parent = (SELECT max(version) FROM target_versions) \
             WHERE solve_id = $1";
@@ -149,7 +149,7 @@ impl Broker {
         since: Option<DateTime<Utc>>,
     ) -> Result<Option<(SolveId, bool)>, DbError> {
         let doing = "asking for a solve";
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         sqlx::query(sql::ONE_AT_A_TIME).execute(&mut *db).await.doing(doing)?;
         let before: bool =
@@ -352,13 +352,13 @@ impl Broker {
 
 /// A worker took it, for the first time or after another.
 pub(crate) async fn begin(db: &mut PgConnection, solve: SolveId) -> Result<(), sqlx::Error> {
-    hand_back(db, solve).await?;
+    requeue(db, solve).await?;
     sqlx::query(sql::BEGIN).bind(solve).execute(db).await.map(|_| ())
 }
 
 /// Marks the solve as taken by no worker. Jobs of other kinds have no row here and are left as they are.
-pub(crate) async fn hand_back(db: &mut PgConnection, solve: SolveId) -> Result<(), sqlx::Error> {
-    sqlx::query(sql::HAND_BACK).bind(solve).execute(db).await.map(|_| ())
+pub(crate) async fn requeue(db: &mut PgConnection, solve: SolveId) -> Result<(), sqlx::Error> {
+    sqlx::query(sql::REQUEUE).bind(solve).execute(db).await.map(|_| ())
 }
 
 pub(crate) async fn fail(

@@ -4,7 +4,7 @@ use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{OperationId, PlanId, RequestId};
 use crate::infra::state::{OperationState, RequestState, State};
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::queue::job::LEASE_MAX;
 use crate::requests::operation::{self, OperationEnd};
@@ -138,7 +138,7 @@ impl Broker {
         id: RequestId,
         refusal: &Refused,
     ) -> Result<bool, DbError> {
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         let refused: Option<(Option<OperationId>, String)> = sqlx::query_as(sql::REFUSE)
             .bind(id)
@@ -181,7 +181,7 @@ impl Broker {
                 Err(error) => tracing::debug!(%error, reservation, "not ended"),
             }
         }
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         let overdue: Vec<(RequestId, String, Option<OperationId>)> =
             sqlx::query_as(sql::OVERDUE).fetch_all(&mut *db).await.doing(doing)?;
@@ -241,7 +241,7 @@ impl Broker {
         if !any {
             return Ok(Vec::new());
         }
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         crate::moves::lifecycle::hold_head(db).await?;
         let swept: Vec<String> =

@@ -8,7 +8,7 @@ use crate::infra::document::Document;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{OperationId, PlanId, RequestId};
 use crate::infra::state::{self, OperationState, RequestState, State};
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::requests::operation;
 use fleet::quote::Quote;
@@ -73,7 +73,7 @@ impl Broker {
         in_use: u64,
     ) -> Result<bool, DbError> {
         let doing = "waiting for the approval of a request";
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let awaits: Option<String> = sqlx::query_scalar(sql::AWAIT)
             .bind(id)
             .bind(worker)
@@ -104,7 +104,7 @@ impl Broker {
         actor: &str,
         id: RequestId,
     ) -> Result<(), RequestApprovalError> {
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let approved: Option<(String, i64)> = sqlx::query_as(sql::APPROVE)
             .bind(id)
             .fetch_optional(change.connection())
@@ -130,7 +130,7 @@ impl Broker {
         id: RequestId,
         refusal: &Refused,
     ) -> Result<(), RequestApprovalError> {
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         let rejected: Option<(String, Option<OperationId>)> = sqlx::query_as(sql::REJECT)
             .bind(id)

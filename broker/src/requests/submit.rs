@@ -7,7 +7,7 @@ use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{OperationId, RequestId};
 use crate::infra::state::{self, OperationState, RequestState, State};
 use crate::infra::words;
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::log::trail::Seq;
 use crate::requests::operation::{self, OperationEnd, OperationSubject};
@@ -103,7 +103,7 @@ impl Broker {
     ) -> Result<Submitted, SubmitError> {
         let mut asking = submission.asking.clone();
         let name = asking.reservation().clone();
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         let promise = hold(db, &asking).await?;
         if let Some(expected) = submission.expected {
@@ -149,7 +149,7 @@ impl Broker {
         expected: Option<i64>,
         operation: OperationId,
     ) -> Result<Submitted, SubmitError> {
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         let found = find(db, id, expected).await?;
         if found.state != RequestState::Draft {
@@ -179,7 +179,7 @@ impl Broker {
         id: RequestId,
         expected: Option<i64>,
     ) -> Result<Seq, SubmitError> {
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         let found = find(db, id, expected).await?;
         if !RequestState::Cancelled.may_follow(Some(found.state)) {

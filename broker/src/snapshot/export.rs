@@ -2,7 +2,7 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
-use crate::infra::read_throttle::Waiters;
+use crate::infra::read_throttle::PriorityReaders;
 use crate::log::trail::{Action, Seq, TargetVersion};
 use crate::moves::pacing::HORIZON;
 use crate::snapshot::region_read::{self, Stored};
@@ -65,13 +65,13 @@ impl Broker {
     ///
     /// # Errors
     /// [`ExportError`].
-    pub async fn export_beside(&self, waiters: &Waiters) -> Result<Export, ExportError> {
+    pub async fn export_throttled(&self, waiters: &PriorityReaders) -> Result<Export, ExportError> {
         self.export_for(Some(waiters), None).await
     }
 
     async fn export_for(
         &self,
-        waiters: Option<&Waiters>,
+        waiters: Option<&PriorityReaders>,
         taken_at: Option<DateTime<Utc>>,
     ) -> Result<Export, ExportError> {
         let (stored, now) = self.stored(waiters).await?;
@@ -100,7 +100,7 @@ impl Broker {
     /// All rows as of one instant, and the instant.
     pub(crate) async fn stored(
         &self,
-        waiters: Option<&Waiters>,
+        waiters: Option<&PriorityReaders>,
     ) -> Result<(Stored, DateTime<Utc>), DbError> {
         let mut tx = self.begin_reading().await.doing("beginning a transaction")?;
         let now = sqlx::query_scalar(region_read::sql::NOW).fetch_one(&mut *tx).await;

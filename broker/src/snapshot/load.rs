@@ -7,7 +7,7 @@ use crate::health::report::is_storable;
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::WindowId;
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::{self, Event};
 use crate::log::trail::{Seq, TargetVersion};
 use crate::maintenance;
@@ -126,7 +126,7 @@ impl Broker {
         options: ImportOptions,
     ) -> Result<Loaded, LoadError> {
         check_storable(snapshot, &snapshot.to_parts())?;
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         sqlx::query(sql::LOCK).execute(&mut *db).await.doing("locking the region")?;
         let stored = Stored::read(db, None).await?;

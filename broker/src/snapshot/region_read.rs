@@ -1,7 +1,7 @@
 //! The read of a whole region within one transaction.
 
 use crate::infra::error::{DbError, Doing};
-use crate::infra::read_throttle::{ReadThrottle, Waiters};
+use crate::infra::read_throttle::{PriorityReaders, ReadThrottle};
 use crate::log::trail::{Seq, TargetVersion};
 use crate::promises::promise::{self, Promise};
 use crate::topology::places::{Names, Topology};
@@ -61,7 +61,7 @@ impl Stored {
     /// Reads the region. `waiters`: the callers that wait for it; with none waiting, the read is throttled.
     pub(crate) async fn read(
         db: &mut PgConnection,
-        waiters: Option<&Waiters>,
+        waiters: Option<&PriorityReaders>,
     ) -> Result<Stored, DbError> {
         let region = region(db).await.doing("reading the region")?;
         let seq = sqlx::query_scalar(crate::log::trail::sql::LAST_SEQ).fetch_one(&mut *db).await;

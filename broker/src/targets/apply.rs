@@ -10,7 +10,7 @@ use crate::infra::document::Document;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{OperationId, PlanId, RequestId};
 use crate::infra::state::{OperationState, RequestState, State};
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::{Event, PromiseChange};
 use crate::log::trail::{Seq, TargetVersion};
 use crate::moves::lifecycle;
@@ -193,7 +193,7 @@ impl Broker {
         applying: &ApplyPlan<'_>,
     ) -> Result<Applied, ApplyError> {
         let PlanPatch { plan, promises, targets } = applying.application;
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         let head = lifecycle::hold_head(db).await?;
         if !plan_store::applied(db, *plan).await? {
@@ -214,7 +214,7 @@ impl Broker {
             let owner = one_owner(applying.grants);
             operation::begin(db, operation, OperationSubject::Plan(*plan), owner, actor).await?;
         }
-        settle(&mut change, actor, applying).await?;
+        finalize_grants(&mut change, actor, applying).await?;
         let db = change.connection();
         if let Some((claim, answer)) = applying.key
             && !idempotency::answer(db, claim, answer).await?
@@ -279,8 +279,8 @@ async fn target(
 }
 
 /// Writes labels, contracts, requests and operations.
-async fn settle(
-    change: &mut Change,
+async fn finalize_grants(
+    change: &mut AuditedTx,
     actor: &str,
     applying: &ApplyPlan<'_>,
 ) -> Result<(), ApplyError> {

@@ -7,7 +7,7 @@ use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{PublicationId, SolveId};
 use crate::infra::state::{self, SolveState, State};
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::log::trail::TargetVersion;
 use crate::queue::job;
@@ -60,7 +60,7 @@ impl Broker {
     ) -> Result<bool, DbError> {
         let doing = "waiting for the approval of a solve";
         let solve = SolveId::from(end.lease.job);
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         let outcome = SolveOutcome::AwaitsApproval { awaits_approval: in_use };
         if !job::finish(db, end.lease, &outcome).await.doing(doing)? {
@@ -139,7 +139,7 @@ impl Broker {
         why: &str,
     ) -> Result<(), ApprovalError> {
         let doing = "rejecting a solve";
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         let rejected = sqlx::query(sql::REJECT).bind(solve).bind(why).execute(&mut *db).await;
         if rejected.doing(doing)?.rows_affected() == 0 {

@@ -5,7 +5,7 @@ use crate::infra::copy::Rows;
 use crate::infra::document::Document;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::{PublicationId, SolveId};
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::log::trail::TargetVersion;
 use crate::promises::promise::{self, Promise};
@@ -218,7 +218,7 @@ impl Broker {
             return Err(PublishError::Twice { server: pair[0].server.clone() });
         }
         let version = TargetVersion(publication.parent.0 + 1);
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         // First, because it decides: a concurrent publication waits here for the end of this one.
         let added = sqlx::query(sql::ADD_VERSION).bind(publication.parent.0).bind(publication.id);

@@ -10,7 +10,7 @@ use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::state::{self, MoveState, State};
 use crate::infra::words::{name, optional_name};
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::{Event, Unavailable};
 use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence};
@@ -97,7 +97,7 @@ impl Decommission {
 
 /// Records servers to be drained, each with an event that takes it out of use.
 pub(crate) async fn ask(
-    change: &mut Change,
+    change: &mut AuditedTx,
     actor: &str,
     servers: &BTreeSet<ServerName>,
 ) -> Result<(), DbError> {
@@ -166,7 +166,7 @@ impl Broker {
         if !any {
             return Ok(0);
         }
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         check_fence(db, epoch).await?;
         let targeted = target(db).await?;
@@ -201,7 +201,7 @@ impl Broker {
     /// [`EditError`], with every server that is not being drained.
     pub async fn keep_servers(&self, actor: &str, servers: &[ServerName]) -> Result<(), EditError> {
         let doing = "keeping servers";
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         sqlx::query(load::sql::LOCK).execute(&mut *db).await.doing("locking the region")?;
         // A name with a zero character belongs to no server.

@@ -11,7 +11,7 @@ use crate::access::idempotency::{self, KeyClaim};
 use crate::infra::connection::Broker;
 use crate::infra::document::Document;
 use crate::infra::error::Doing;
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::log::trail::Seq;
 use crate::snapshot::region_read;
@@ -71,7 +71,7 @@ impl Broker {
         settings: &RegionSettings,
         seen: Option<&str>,
     ) -> Result<Option<Seq>, EditError> {
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         let mut editing = Editing::begin(db, true).await?;
         let before = StoredSettings {
@@ -105,7 +105,7 @@ impl Broker {
         dry: bool,
         key: Option<EditAnswer<'_>>,
     ) -> Result<ServerPlan, EditError> {
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         let mut editing = Editing::begin(db, !dry).await?;
         let moving = sqlx::query_scalar(sql::MOVING).fetch_all(&mut *db).await;

@@ -2,7 +2,7 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::{ElasticTerms, Event};
 use crate::log::trail::Seq;
 use crate::snapshot::load;
@@ -94,7 +94,7 @@ impl Broker {
         share: Option<f64>,
         seen: Option<&str>,
     ) -> Result<Seq, EditError> {
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         let mut editing = Editing::begin(db, true).await?;
         let stored_name = if name.contains('\0') { None } else { Some(name.as_ref()) };
@@ -142,7 +142,7 @@ impl Broker {
         if name.contains('\0') {
             return Err(unknown());
         }
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         sqlx::query(load::sql::LOCK).execute(&mut *db).await.doing("locking the region")?;
         let found = elastic(db, Some(name)).await?.pop().ok_or_else(unknown)?;

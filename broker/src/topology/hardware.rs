@@ -5,7 +5,7 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::log::trail::Seq;
 use crate::snapshot::load;
@@ -148,7 +148,7 @@ impl Broker {
         if !wrong.is_empty() {
             return Err(EditError::Wrong(wrong));
         }
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
         let added = sqlx::query_scalar(sql::ADD_TYPES).bind(names);
         let added: Vec<String> =
@@ -179,7 +179,7 @@ impl Broker {
             let wrong = WrongField { field: "name".into(), ..wrong };
             return Err(EditError::Wrong(vec![wrong]));
         }
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         hold(db, from).await?;
         if from == to {
@@ -228,7 +228,7 @@ impl Broker {
         name: &HardwareTypeName,
     ) -> Result<Seq, EditError> {
         let doing = "removing a hardware type";
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         hold(db, name).await?;
         let uses: Vec<(String, Option<String>, i64)> =

@@ -5,7 +5,7 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::log::trail::Seq;
 use chrono::{DateTime, Utc};
@@ -111,7 +111,7 @@ impl Broker {
         if let Some(ty) = rru.keys().find(|ty| ty.contains('\0')) {
             return Err(unknown(ty));
         }
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         hold(db, profile, seen).await?;
         // A profile that is there already keeps its name.
@@ -152,7 +152,7 @@ impl Broker {
         if profile.contains('\0') {
             return Err(unknown());
         }
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         hold(db, profile, seen).await?;
         let before = read(db, Some(profile)).await?.pop().ok_or_else(unknown)?;

@@ -1,7 +1,7 @@
 //! Shared buffers: a fixed number of servers of a hardware type, or the region's fraction.
 
 use crate::infra::connection::Broker;
-use crate::log::change::Change;
+use crate::log::audited_tx::AuditedTx;
 use crate::log::event::{BufferSize, Event};
 use crate::log::trail::Seq;
 use crate::topology::edit_error::{EditError, check_seen};
@@ -23,7 +23,7 @@ impl Broker {
         servers: Option<f64>,
         seen: Option<&str>,
     ) -> Result<Seq, EditError> {
-        let mut change = Change::begin(self, actor).await?;
+        let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
         let mut editing = Editing::begin(db, true).await?;
         let before = types(db).await?.into_iter().find(|of| of.hardware_type == *hardware_type);

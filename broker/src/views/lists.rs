@@ -14,6 +14,7 @@ use crate::queue::solve::{SolveRow, solve};
 use chrono::{DateTime, Utc};
 use fleet::MoveOrigin;
 use fleet::{Name, ReservationName, Scope, ServerName, UnavailabilityKind};
+use serde::{Deserialize, Serialize};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
@@ -93,6 +94,15 @@ pub(crate) mod sql {
     }
 }
 
+/// The last row of a page, newest first: its time, and its id among rows of that time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageEnd<Id> {
+    /// When it was requested or began.
+    pub at: DateTime<Utc>,
+    /// Its id.
+    pub id: Id,
+}
+
 /// A filter of solves.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SolvesAsked {
@@ -100,8 +110,8 @@ pub struct SolvesAsked {
     pub state: Option<SolveState>,
     /// For this cause.
     pub cause: Option<Cause>,
-    /// Older than this one: when it was asked for, and its id.
-    pub before: Option<(DateTime<Utc>, SolveId)>,
+    /// Only older ones.
+    pub before: Option<PageEnd<SolveId>>,
 }
 
 /// A filter of moves.
@@ -159,8 +169,8 @@ pub struct EventsAsked {
     pub scope_id: Option<String>,
     /// Only unfinished, or only ended events.
     pub open: Option<bool>,
-    /// Only older events: the start and name of the last one.
-    pub before: Option<(DateTime<Utc>, String)>,
+    /// Only older ones.
+    pub before: Option<PageEnd<Name>>,
 }
 
 /// An unavailability event.
@@ -208,8 +218,8 @@ impl Broker {
         let rows = sqlx::query(sql::SOLVES)
             .bind(asked.state.map(State::as_str))
             .bind(asked.cause.map(Cause::as_str))
-            .bind(asked.before.map(|(at, _)| at))
-            .bind(asked.before.map(|(_, id)| id))
+            .bind(asked.before.as_ref().map(|of| of.at))
+            .bind(asked.before.as_ref().map(|of| of.id))
             .bind(i64::from(limit))
             .try_map(|row: PgRow| solve(&row));
         rows.fetch_all(&self.pool).await.doing("listing solves")
@@ -250,14 +260,14 @@ impl Broker {
         asked: &EventsAsked,
         limit: u32,
     ) -> Result<Vec<EventRow>, DbError> {
-        let (began, name) = asked.before.as_ref().map(|(at, name)| (at, name)).unzip();
+        let before = asked.before.as_ref();
         let rows = sqlx::query(sql::EVENTS)
             .bind(asked.scope.map(Scope::as_str))
             .bind(asked.kind.map(UnavailabilityKind::as_str))
             .bind(&asked.scope_id)
             .bind(asked.open)
-            .bind(began)
-            .bind(name)
+            .bind(before.map(|of| of.at))
+            .bind(before.map(|of| of.id.as_ref()))
             .bind(i64::from(limit))
             .try_map(|row: PgRow| event(&row));
         rows.fetch_all(&self.pool).await.doing("listing unavailability events")

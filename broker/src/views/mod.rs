@@ -19,7 +19,7 @@ pub(crate) mod watch;
 
 pub use allocator::{AllocatorView, ReservedFilter, ReservedPage, SERVERS_PAGE_MAX};
 pub use history::{IntervalOfMoves, RegionSample, SAMPLE_EVERY, SolveFigures, TimeSpan};
-pub use lists::{EventRow, EventsAsked, MoveRow, MovesAsked, SolvesAsked, TrailAsked};
+pub use lists::{EventRow, EventsAsked, MoveRow, MovesAsked, PageEnd, SolvesAsked, TrailAsked};
 pub use metrics::{
     EmergencyCount, FailedMoveCount, JobCount, LastSolve, Metrics, MoverSeconds, REPLACED_WITHIN,
     SolveCount, StepSeconds, StuckCount,
@@ -27,7 +27,7 @@ pub use metrics::{
 pub use pulse::{MovesPulse, Pulse};
 pub use reservation::{HeldServer, PAGE_MAX, ReservationError};
 pub use reserved_server::{ReservedServer, ServerState};
-pub use server::{PastKind, ServerDetail, ServerMaintenance, ServerPast, ServerTarget};
+pub use server::{PastEnd, PastKind, ServerDetail, ServerMaintenance, ServerPast, ServerTarget};
 pub use status::{QueueCount, ReservationCounts, RunningJob, ServerCounts, Status};
 pub use stuck::{Machine, Stuck};
 pub use summary::{InForce, OpenRequest, ReservationSummary, SUMMARIES_PAGE_MAX, SummaryFilter};

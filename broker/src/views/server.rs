@@ -14,6 +14,7 @@ use fleet::MoveOrigin;
 use fleet::{
     DatacenterName, HardwareTypeName, MsbName, RackName, ReservationName, Scope, ServerName,
 };
+use serde::{Deserialize, Serialize};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
@@ -136,7 +137,8 @@ pub struct ServerMaintenance {
 }
 
 /// What an entry of a server's history is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PastKind {
     /// A target in a version.
     Target,
@@ -164,6 +166,17 @@ impl PastKind {
     }
 }
 
+/// The last entry of a page of a server's history.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PastEnd {
+    /// The time.
+    pub at: DateTime<Utc>,
+    /// What it is about.
+    pub kind: PastKind,
+    /// The key within its kind.
+    pub key: String,
+}
+
 /// An event in a server's history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerPast {
@@ -175,6 +188,13 @@ pub struct ServerPast {
     pub key: String,
     /// Further data by kind.
     pub detail: Document,
+}
+
+impl ServerPast {
+    /// The end of a page with this as its last entry.
+    pub fn end(&self) -> PastEnd {
+        PastEnd { at: self.at, kind: self.kind, key: self.key.clone() }
+    }
 }
 
 impl Broker {
@@ -212,22 +232,21 @@ impl Broker {
         Ok(Some(detail))
     }
 
-    /// The history of a server, newest first: its targets, moves, events and entries of the audit trail, before
-    /// a time, kind and key.
+    /// The history of a server, newest first: its targets, moves, events and entries of the audit trail.
     ///
     /// # Errors
     /// If Postgres fails.
     pub async fn server_history(
         &self,
         name: &str,
-        before: Option<&(DateTime<Utc>, String, String)>,
+        before: Option<&PastEnd>,
         limit: u32,
     ) -> Result<Vec<ServerPast>, DbError> {
         let rows = sqlx::query(sql::HISTORY)
             .bind(name)
-            .bind(before.map(|before| before.0))
-            .bind(before.map(|before| &before.1))
-            .bind(before.map(|before| &before.2))
+            .bind(before.map(|before| before.at))
+            .bind(before.map(|before| before.kind.as_str()))
+            .bind(before.map(|before| &before.key))
             .bind(i64::from(limit))
             .try_map(|row: PgRow| {
                 Ok(ServerPast {

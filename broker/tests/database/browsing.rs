@@ -5,7 +5,8 @@ use crate::publish::{publication, target};
 use crate::regions::{at, changed, small};
 use broker::{
     Action, Cause, EventsAsked, FailureReason, ImportOptions, JobKind, MoveOrigin, MoveState,
-    MoverInstance, MovesAsked, PastKind, Seq, SolveId, SolveState, SolvesAsked, TrailAsked, Wanted,
+    MoverInstance, MovesAsked, PageEnd, PastKind, Seq, SolveId, SolveState, SolvesAsked,
+    TrailAsked, Wanted,
 };
 use fleet::{Rru, Scope, UnavailabilityKind};
 use std::time::Duration;
@@ -39,7 +40,7 @@ async fn pages_list_each_row_once_newest_first() {
     loop {
         let page = broker.solves_page(&asked, 2).await.expect("listed");
         let Some(last) = page.last() else { break };
-        asked.before = Some((last.requested_at, last.id));
+        asked.before = Some(PageEnd { at: last.requested_at, id: last.id });
         found.extend(page.iter().map(|solve| solve.id));
     }
     assert_eq!(found, [5, 4, 3, 2, 1].map(SolveId::from_u128));
@@ -57,7 +58,10 @@ async fn pages_list_each_row_once_newest_first() {
         "one start: by name"
     );
     assert_eq!(names(&open).await.last().map(String::as_str), Some("e1"));
-    let after = EventsAsked { before: Some((at(-30), "e3".into())), ..EventsAsked::default() };
+    let after = EventsAsked {
+        before: Some(PageEnd { at: at(-30), id: "e3".into() }),
+        ..EventsAsked::default()
+    };
     assert_eq!(names(&after).await, ["e2", "e1"]);
     let rack = EventsAsked { scope: Some(Scope::Rack), ..EventsAsked::default() };
     assert_eq!(names(&rack).await, ["e2"]);
@@ -159,7 +163,7 @@ async fn server_detail_has_its_history() {
     loop {
         let page = broker.server_history("s007", before.as_ref(), 1).await.expect("read");
         let Some(last) = page.last() else { break };
-        before = Some((last.at, last.kind.as_str().to_owned(), last.key.clone()));
+        before = Some(last.end());
         paged.extend(page);
     }
     assert_eq!(paged, whole);

@@ -143,7 +143,7 @@ async fn subscriber_survives_a_lost_connection() {
         match tokio::time::timeout(Duration::from_secs(20), subscription.next()).await {
             Ok(Ok(entry)) => break entry,
             Ok(Err(_)) => {}
-            Err(_) => panic!("the doorbell is dead"),
+            Err(_) => panic!("the listener is dead"),
         }
     };
     assert_eq!(entry.seq, Seq(3));

@@ -1,4 +1,4 @@
-//! What an allocator reads: the list of a reservation's servers, and following it.
+//! The allocator API: the list of a reservation's servers, and following it.
 
 use crate::harness::Database;
 use crate::publish::{publication, target};

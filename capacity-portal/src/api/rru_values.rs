@@ -1,6 +1,7 @@
 //! Reads RRU by hardware type: of changes, and of RRU profiles.
 
-use crate::http::field::{FieldError, FieldReader};
+use crate::http::field::FieldReader;
+use api_types::problem::FieldError;
 use fleet::{HardwareTypeName, RegionSnapshot};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,37 +1,21 @@
 //! Field errors, and a reader of JSON objects that reports every invalid field.
 
 use super::problem::Problem;
+use api_types::problem::FieldError;
 use axum::http::StatusCode;
 use fleet::{NAME_CHARS_MAX, NAME_RULE, NewName, RRU_MAX};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
-use utoipa::ToSchema;
+use serde_json::{Map, Value};
 
 /// Limit of decimal places of an amount.
 const PLACES_MAX: usize = 6;
-
-/// An invalid field.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub(crate) struct FieldError {
-    /// Path of the field in the body, such as `changes[0].owner`; empty: the body as a whole.
-    pub(crate) field: String,
-    /// The reason, as text.
-    pub(crate) detail: String,
-}
-
-impl FieldError {
-    pub(crate) fn new(field: impl Into<String>, detail: impl Into<String>) -> FieldError {
-        FieldError { field: field.into(), detail: detail.into() }
-    }
-}
 
 /// The problem of a body with invalid fields.
 pub(crate) fn invalid(errors: &[FieldError]) -> Problem {
     let named: Vec<String> =
         errors.iter().map(|error| format!("{}: {}", error.field, error.detail)).collect();
     let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", named.join("; "));
-    problem.with("errors", json!(errors))
+    problem.with_errors(errors.iter().cloned())
 }
 
 /// The reason that an operator gave for a rejection, trimmed.
@@ -43,7 +27,7 @@ pub(crate) fn reason_given(why: &str) -> Result<&str, Problem> {
         "" => {
             let detail = "why: say why it is rejected";
             let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "malformed", detail);
-            Err(problem.with("field", "why".into()))
+            Err(problem.with_field("why"))
         }
         why => Ok(why),
     }
@@ -110,7 +94,7 @@ impl FieldReader {
     /// Adds an error of a member.
     pub(crate) fn error(&mut self, field: &str, detail: impl Into<String>) {
         let field = format!("{}{field}", self.prefix);
-        self.errors.push(FieldError { field, detail: detail.into() });
+        self.errors.push(FieldError::new(field, detail));
     }
 
     /// Whether a member has an error.

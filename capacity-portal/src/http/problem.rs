@@ -1,6 +1,7 @@
 //! Errors as `application/problem+json` (RFC 9457), with a stable `code` and the id of the request.
 
 use super::problem_types::{PROBLEMS, meaning};
+use api_types::problem::{FieldError, ProblemMembers};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -9,7 +10,6 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use broker::{DbError, ReservationError};
 use control::{PlanQueueError, PlanRefused, RegionError};
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use uuid::Uuid;
@@ -26,7 +26,9 @@ pub(crate) struct Problem {
     status: StatusCode,
     code: &'static str,
     detail: String,
-    members: Map<String, Value>,
+    members: Box<ProblemMembers>,
+    /// Members of this code alone.
+    further: Map<String, Value>,
     /// Delay after which a retry may succeed.
     after: Option<Duration>,
 }
@@ -38,7 +40,14 @@ impl Problem {
         detail: impl Into<String>,
     ) -> Problem {
         debug_assert!(meaning(code).is_some(), "{code:?} is not in TYPES");
-        Problem { status, code, detail: detail.into(), members: Map::new(), after: None }
+        Problem {
+            status,
+            code,
+            detail: detail.into(),
+            members: Box::default(),
+            further: Map::new(),
+            after: None,
+        }
     }
 
     /// The request cannot be parsed.
@@ -78,9 +87,26 @@ impl Problem {
         self.status
     }
 
-    /// Adds a member to the body.
+    /// Sets the members that several codes have.
+    pub(crate) fn with_members(self, members: ProblemMembers) -> Problem {
+        Problem { members: Box::new(members), ..self }
+    }
+
+    /// Names every invalid field.
+    pub(crate) fn with_errors(mut self, errors: impl IntoIterator<Item = FieldError>) -> Problem {
+        self.members.errors = Some(errors.into_iter().collect());
+        self
+    }
+
+    /// Names the only invalid field.
+    pub(crate) fn with_field(mut self, field: impl Into<String>) -> Problem {
+        self.members.field = Some(field.into());
+        self
+    }
+
+    /// Adds a member that only this code has.
     pub(crate) fn with(mut self, member: &str, value: Value) -> Problem {
-        self.members.insert(member.to_owned(), value);
+        self.further.insert(member.to_owned(), value);
         self
     }
 
@@ -92,9 +118,12 @@ impl Problem {
         &self.detail
     }
 
-    /// A member added with [`Problem::with`]; `None`: it is missing or of another type.
-    pub(crate) fn read_member<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
-        T::deserialize(self.members.get(name)?).ok()
+    pub(crate) fn members(&self) -> &ProblemMembers {
+        &self.members
+    }
+
+    pub(crate) fn members_mut(&mut self) -> &mut ProblemMembers {
+        &mut self.members
     }
 
     /// The problem of an error response without one, such as the router's.
@@ -114,23 +143,22 @@ impl Problem {
     }
 
     fn body(mut self, id: Uuid) -> Vec<u8> {
-        for error in
-            self.members.get_mut("errors").and_then(Value::as_array_mut).into_iter().flatten()
-        {
-            add_pointer(error);
+        for error in self.members.errors.iter_mut().flatten() {
+            error.pointer = Some(pointer(&error.field));
         }
-        if let Some(pointer) = self.members.get("field").and_then(Value::as_str).map(pointer) {
-            self.members.insert("pointer".to_owned(), pointer.into());
-        }
+        self.members.pointer = self.members.field.as_deref().map(pointer);
         let title = self.status.canonical_reason().unwrap_or("problem");
         let fixed = json!({
             "type": format!("{PROBLEMS}{}", self.code), "title": title, "status": self.status.as_u16(),
             "code": self.code, "detail": self.detail, "request_id": id.to_string(),
         });
-        if let Value::Object(fixed) = fixed {
-            self.members.extend(fixed);
+        let mut body = self.further;
+        for part in [json!(self.members), fixed] {
+            if let Value::Object(part) = part {
+                body.extend(part);
+            }
         }
-        Value::Object(self.members).to_string().into_bytes()
+        Value::Object(body).to_string().into_bytes()
     }
 }
 
@@ -158,13 +186,6 @@ fn pointer(field: &str) -> String {
         }
     }
     pointer
-}
-
-/// Adds the pointer to the field of an error.
-fn add_pointer(error: &mut Value) {
-    if let Some(pointer) = error.get("field").and_then(Value::as_str).map(pointer) {
-        error["pointer"] = pointer.into();
-    }
 }
 
 impl From<DbError> for Problem {

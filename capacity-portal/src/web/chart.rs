@@ -101,7 +101,7 @@ impl Chart<'_> {
         })
     }
 
-    /// The same as text: the last point first where it is the latest.
+    /// The series as a table: the last point first where it is the latest.
     fn table(&self) -> Markup {
         let step = self.at.len().div_ceil(ROWS).max(1);
         let mut rows: Vec<usize> = (0..self.at.len()).rev().step_by(step).collect();

@@ -5,7 +5,7 @@ use super::link;
 use super::list::{Answer, Cells, Choice, Column, List, Params, Shown, switch};
 use super::live::{AsOf, topics};
 use super::ui::{self, Mood};
-use crate::api::ops::{between, unavailability};
+use crate::api::ops::{incidents, unavailability};
 use crate::http::list::{ListKind, PAGE, SORTED_MAX, Written};
 use crate::http::list_filter::Cell;
 use crate::http::query;
@@ -363,7 +363,7 @@ pub(super) async fn replacements(
     let found = in_time(site.broker.replacements(&states, SORTED_MAX)).await?;
     let note = of_the_newest(found.len(), "replacements");
     let list = List {
-        kind: between::REPLACEMENTS,
+        kind: incidents::REPLACEMENTS,
         noun: "replacement",
         path: LISTS[2].0.to_owned(),
         api: Some("/ops/v1/replacements"),
@@ -374,7 +374,7 @@ pub(super) async fn replacements(
     };
     let choices =
         [Choice::new("state", "State", ReplacementState::ALL.iter().map(|of| of.as_str()))];
-    let rows = found.into_iter().map(|of| Written::new(&between::replacement(of)));
+    let rows = found.into_iter().map(|of| Written::new(&incidents::replacement(of)));
     let answer = list.answer(&params, &choices, rows)?;
     let lead = "A server that fails is replaced by a server of the shared buffer, within a minute if one fits.";
     Ok(listed(answer, (2, lead), (Topic::Moves, &as_of), note, &reader))
@@ -389,7 +389,7 @@ pub(super) async fn loans(
     let as_of = AsOf::begin(&site).await?;
     let found = in_time(site.broker.loans()).await?;
     let list = List {
-        kind: between::LOANS,
+        kind: incidents::LOANS,
         noun: "loan",
         path: LISTS[3].0.to_owned(),
         api: Some("/ops/v1/loans"),
@@ -398,7 +398,7 @@ pub(super) async fn loans(
         fixed: Vec::new(),
         own: &[],
     };
-    let rows = found.into_iter().map(|of| Written::new(&between::borrowed(of)));
+    let rows = found.into_iter().map(|of| Written::new(&incidents::borrowed(of)));
     let answer = list.answer(&params, &[], rows)?;
     let lead =
         "Elastic reservations borrow idle servers of buffers. They are recalled when needed.";

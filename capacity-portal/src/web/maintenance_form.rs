@@ -130,7 +130,7 @@ impl MaintenanceForm {
 impl FormProblem {
     /// The problem of the API, at the field of the form that it names.
     fn of(problem: Problem) -> FormProblem {
-        let named: Option<String> = problem.read_member("field");
+        let named = problem.members().field.as_deref();
         let named = named.and_then(|named| FIELDS.iter().find(|(of_api, _)| *of_api == named));
         match named {
             Some(&(_, field)) => {
@@ -475,7 +475,7 @@ mod tests {
     #[test]
     fn problem_of_the_api_is_shown_at_its_field() {
         let problem = Problem::bad_request("malformed", "too long");
-        let of_field = FormProblem::of(problem.clone().with("field", "length_seconds".into()));
+        let of_field = FormProblem::of(problem.clone().with_field("length_seconds"));
         assert_eq!((of_field.at("length"), of_field.at("drain")), (Some("too long"), None));
         assert!(matches!(FormProblem::of(problem), FormProblem::Refused(_)));
     }

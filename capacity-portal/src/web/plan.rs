@@ -97,7 +97,7 @@ pub(super) async fn apply(
     }
     match plans::applied_for(&site, reader.caller(), &id).await {
         Ok(()) => Ok(Redirect::to(&link::plan(&id))),
-        Err(problem) => match problem.read_member::<Plan>("plan") {
+        Err(problem) => match &problem.members().plan {
             Some(fresh) => Ok(Redirect::to(&format!("{}?instead=true", link::plan(&fresh.plan)))),
             None => Err(problem),
         },

@@ -120,9 +120,9 @@ fn wrong(problem: &Problem) -> Markup {
             strong.verdict { @if errors.is_empty() { "The request cannot be planned" } @else { "Some fields need correction" } }
             @if errors.is_empty() { p { (problem.detail()) } } @else {
                 // The script shows each error at its field.
-                ul { @for error in &errors {
+                ul { @for error in errors {
                     @let field = error.field.trim_start_matches("changes[0].");
-                    li data-field=(field) { (field) ": " (error.text()) }
+                    li data-field=(field) { (field) ": " (ui::field_error(error)) }
                 } }
             }
         }

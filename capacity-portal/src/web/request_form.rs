@@ -7,6 +7,7 @@ use super::request_fields::{
 use super::ui;
 use crate::http::auth::Role;
 use crate::region_summary::RegionSummary;
+use api_types::problem::FieldError;
 use fleet::{
     DatacenterName, HardwareTypeIx, HardwareTypeName, Name, PRIORITY_DEFAULT, ReservationKind,
 };
@@ -111,7 +112,7 @@ pub(super) struct FormView<'a> {
     /// Names of the RRU profiles.
     pub(super) profiles: Vec<Name>,
     /// What the API found wrong.
-    pub(super) errors: Vec<ui::FieldError>,
+    pub(super) errors: &'a [FieldError],
 }
 
 /// Id of the input of a field. Names of hardware types may contain characters that ids must not have.
@@ -151,9 +152,8 @@ impl FormView<'_> {
 
     /// What is wrong with a field; empty if nothing is.
     fn wrong(&self, name: &str) -> String {
-        let at =
-            |error: &ui::FieldError| field_of(&error.field, |of| self.is_field(of)) == Some(name);
-        let found = self.errors.iter().filter(|error| at(error)).map(ui::FieldError::text);
+        let at = |error: &FieldError| field_of(&error.field, |of| self.is_field(of)) == Some(name);
+        let found = self.errors.iter().filter(|error| at(error)).map(ui::field_error);
         found.collect::<Vec<_>>().join("; ")
     }
 

@@ -89,7 +89,7 @@ async fn past(
     let question = PageCursor::new(&("history", name));
     let before = question.position(query.page.as_deref())?;
     let rows = in_time(site.broker.server_history(name, before.as_ref(), ROWS + 1)).await?;
-    Ok(question.page(rows, ROWS, |of| (of.at, of.kind.as_str(), of.key.clone())))
+    Ok(question.page(rows, ROWS, ServerPast::end))
 }
 
 struct ServerPage<'a> {

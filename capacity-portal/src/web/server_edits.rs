@@ -238,9 +238,9 @@ fn refused(problem: &Problem, list: &str) -> Markup {
     html! {
         section.box #wrong role="alert" {
             h2 { "Nothing was changed" }
-            ul { @for of in &errors { li {
+            ul { @for of in errors { li {
                 @if let Some(at) = line_and_column(&of.field, list) { (at) ": " }
-                (of.text())
+                (ui::field_error(of))
             } } }
         }
     }

@@ -1,10 +1,10 @@
 //! Shared elements of pages: tiles, bars, legends, times, links to further pages.
 
 use crate::http::Problem;
+use api_types::problem::FieldError;
 use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 use report::number;
-use serde::Deserialize;
 
 /// How a figure or a state is coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,39 +53,24 @@ pub(super) fn legend<'a>(entries: impl IntoIterator<Item = (&'a str, String)>) -
     }
 }
 
-/// A wrong field of a form.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct FieldError {
-    /// Name of the field in the API.
-    #[serde(default)]
-    pub(super) field: String,
-    /// What is wrong, for people.
-    pub(super) detail: String,
-    /// The nearest number that would be accepted.
-    #[serde(default)]
-    pub(super) nearest: Option<f64>,
-}
-
-impl FieldError {
-    /// What is wrong, with the nearest number that would be accepted.
-    pub(super) fn text(&self) -> String {
-        match self.nearest {
-            Some(nearest) => format!("{}; nearest accepted value: {nearest}", self.detail),
-            None => self.detail.clone(),
-        }
+/// What is wrong with a field, with the nearest number that would be accepted.
+pub(super) fn field_error(of: &FieldError) -> String {
+    match of.broken.as_ref().and_then(|broken| broken.nearest) {
+        Some(nearest) => format!("{}; nearest accepted value: {nearest}", of.detail),
+        None => of.detail.clone(),
     }
 }
 
 /// The wrong fields that a problem names; empty if it names none.
-pub(super) fn field_errors(problem: &Problem) -> Vec<FieldError> {
-    problem.read_member("errors").unwrap_or_default()
+pub(super) fn field_errors(problem: &Problem) -> &[FieldError] {
+    problem.members().errors.as_deref().unwrap_or_default()
 }
 
 /// The wrong fields that a problem names, as a list.
 pub(super) fn errors(problem: &Problem) -> Markup {
     let errors = field_errors(problem);
     html! { @if !errors.is_empty() {
-        ul { @for of in &errors { li { code { (of.field) } ": " (of.text()) } } }
+        ul { @for of in errors { li { code { (of.field) } ": " (field_error(of)) } } }
     } }
 }
 

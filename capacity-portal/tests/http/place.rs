@@ -1,10 +1,12 @@
 //! A private Postgres with a small region, a portal and a client.
 
+use api_types::problem::Problem;
 use broker::{Broker, ImportOptions, Publication, PublicationId, TargetRow};
 use capacity_portal::{Authority, Portal, PortalSettings, Rehearse, Rehearsed, Role, Stand, Token};
 use decisions::preemption::{Preemption, RegionHeld, Standing, plan};
 use fleet::{MsbIx, RegionSnapshot};
 use reqwest::{Method, Response, StatusCode};
+use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -245,6 +247,12 @@ pub async fn answer(response: Response) -> (StatusCode, Value) {
         assert_eq!(body["status"], status.as_u16());
         for member in ["type", "title", "code", "detail"] {
             assert!(body[member].is_string(), "no {member} in {body}");
+        }
+        // The form that clients read.
+        let read = Problem::deserialize(&body).unwrap_or_else(|error| panic!("{error}: {body}"));
+        let written = serde_json::to_value(&read.members).expect("JSON");
+        for (member, value) in written.as_object().expect("members") {
+            assert_eq!(&body[member], value, "{member}");
         }
     }
     (status, body)

@@ -1,6 +1,7 @@
 //! Grant policy, quotas and refusals.
 
-use api_types::plans::{ExceededQuota, QuotaAlternative, QuotaRefusal};
+use api_types::plans::QuotaRefusal;
+use api_types::problem::{ExceededQuota, OfferedRequest};
 use api_types::requests::{InvalidRequest, NotGranted, RequestRefusal};
 use broker::{Document, GrantPolicy, Quota, Refused, RequestChangeKind, RequestSpec};
 use fleet::explain::ShortfallReason;
@@ -121,7 +122,7 @@ pub fn check_quota(
             quotas.push(ExceededQuota {
                 quota: of.measure.to_string(),
                 limit: of.limit.to_f64(),
-                promised: of.promised.to_f64(),
+                promised: Some(of.promised.to_f64()),
                 would_be: would_be.to_f64(),
             });
         }
@@ -135,7 +136,8 @@ pub fn check_quota(
         let mut request = asking.change.clone();
         request.capacity_rru = Some(left.to_f64());
         let sentence = format!("requesting {left} RRU");
-        alternatives.push(QuotaAlternative { concession: Concession::FewerRru, sentence, request });
+        let concession = Concession::FewerRru;
+        alternatives.push(OfferedRequest { concession, sentence, request, cost: None });
     }
     let detail = format!(
         "owner {:?} may be promised {}; {:?} may have at most {left} RRU and requests {asked}",

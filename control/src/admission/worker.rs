@@ -7,7 +7,8 @@ use super::{Admission, FreshPlan};
 use crate::error::AdmissionError;
 use crate::plan_queue::PlanQueueError;
 use crate::reservation_status::state_of;
-use api_types::requests::{InvalidRequest, QuotaReduced, ReducedQuota, RequestRefusal};
+use api_types::problem::ExceededQuota;
+use api_types::requests::{InvalidRequest, QuotaReduced, RequestRefusal};
 use broker::{
     ApplyError, ApplyPlan, InForce, NewPlan, PlanId, Request, RequestChangeKind, RequestGrant,
     RequestSpec, RequestState, SubmitError,
@@ -107,9 +108,10 @@ impl Worker {
                     code: QUOTA_EXCEEDED.to_owned(),
                     detail: error.to_string(),
                     reasons: vec![QUOTA_EXCEEDED.to_owned()],
-                    quotas: vec![ReducedQuota {
+                    quotas: vec![ExceededQuota {
                         quota: of.to_string(),
                         limit: limit.to_f64(),
+                        promised: None,
                         would_be: promised.to_f64(),
                     }],
                     alternatives: Vec::new(),

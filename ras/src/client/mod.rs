@@ -17,7 +17,7 @@ use self::problem::Problem;
 use self::socket::SocketConnector;
 use crate::mistake::{self, Hinted};
 use crate::terminal;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use chrono::{DateTime, Utc};
 use http::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, ETAG, IF_MATCH, IF_NONE_MATCH, RETRY_AFTER,
@@ -279,11 +279,12 @@ impl Client {
         while let Some(token) = all.body["next_page_token"].as_str().map(str::to_owned) {
             let token = query("", &[("page_token", token)]);
             let mut page = self.get(&format!("{path}{separator}{}", &token[1..])).await?;
-            if let (Some(all), Some(page)) =
+            let (Some(to), Some(from)) =
                 (all.body[rows].as_array_mut(), page.body[rows].as_array_mut())
-            {
-                all.append(page);
-            }
+            else {
+                bail!("the server's answer to GET {path} lacks {rows}");
+            };
+            to.append(from);
             all.body["next_page_token"] = page.body["next_page_token"].take();
         }
         Ok(all)

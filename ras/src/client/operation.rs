@@ -35,7 +35,7 @@ pub async fn wait(client: &Client, id: &str, what: &str, quiet: bool) -> Result<
             Some(OperationState::Running) => line.tell(operation.created_at),
             Some(OperationState::Done) => return Ok(result),
             Some(OperationState::Failed) => {
-                return Err(match Problem::within(&result) {
+                return Err(match Problem::of_result(&result) {
                     Some(problem) => problem.into(),
                     None => anyhow!("{what} failed, and the server gives no reason"),
                 });

@@ -3,44 +3,45 @@
 use crate::exit::Verdict;
 use crate::layout::{BY_JSON, Rows};
 use crate::plan_text;
+use api_types::problem::{self, FieldError, ProblemMembers};
 use fleet::quote::{Quote, QuoteFormat};
 use http::StatusCode;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use std::fmt;
 
-/// A problem document.
+/// Characters shown of an answer that is no problem document.
+const FOREIGN_CHARS_MAX: usize = 200;
+
+/// An error of a server.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub struct Problem {
     status: StatusCode,
-    /// Its members.
-    document: Map<String, Value>,
+    /// As it was sent.
+    document: Value,
+    /// What it says; of any other answer, such as one from a proxy, a text.
+    read: Result<Box<problem::Problem>, String>,
 }
 
 impl Problem {
     /// The problem in an answer with any body.
-    pub fn new(status: StatusCode, body: Value) -> Problem {
-        let document = match body {
-            Value::Object(document) => document,
-            // From a proxy, for example.
-            other => {
-                let title = status.canonical_reason().unwrap_or("no answer");
-                let said = other.as_str().map(|said| said.chars().take(200).collect::<String>());
-                Map::from_iter([
-                    ("title".to_owned(), json!(title)),
-                    ("detail".to_owned(), json!(said)),
-                ])
+    pub fn new(status: StatusCode, document: Value) -> Problem {
+        let read = match &document {
+            Value::Object(members) if members.contains_key("code") => {
+                serde_path_to_error::deserialize(&document).map_err(|error| {
+                    format!("cannot read the server's answer ({error}): {document}")
+                })
             }
+            Value::Null => Err(status.canonical_reason().unwrap_or("no answer").to_owned()),
+            Value::String(text) => Err(text.chars().take(FOREIGN_CHARS_MAX).collect()),
+            other => Err(other.to_string().chars().take(FOREIGN_CHARS_MAX).collect()),
         };
-        Problem { status, document }
+        Problem { status, document, read }
     }
 
-    /// The problem inside another document, such as a failed operation; `None` if the document has no problem.
-    pub fn within(document: &Value) -> Option<Problem> {
-        let members = document.as_object()?;
-        let status = members.get("status").and_then(Value::as_u64).unwrap_or(409);
-        let status = u16::try_from(status).ok().and_then(|of| StatusCode::from_u16(of).ok())?;
-        Some(Problem { status, document: members.clone() })
+    /// The problem of a failed operation or a refused request; `None` if there is none.
+    pub fn of_result(document: &Value) -> Option<Problem> {
+        document.is_object().then(|| Problem::new(StatusCode::CONFLICT, document.clone()))
     }
 
     /// Its HTTP status.
@@ -48,19 +49,24 @@ impl Problem {
         self.status
     }
 
-    /// Its machine-readable type.
+    /// Its machine-readable type; empty if it is no problem document.
     pub fn code(&self) -> &str {
-        self.document.get("code").and_then(Value::as_str).unwrap_or_default()
+        self.read.as_ref().map_or("", |of| &of.code)
     }
 
     /// The whole document.
-    pub fn json(&self) -> Value {
-        Value::Object(self.document.clone())
+    pub fn json(&self) -> &Value {
+        &self.document
     }
 
-    /// A member of the document.
-    pub fn get(&self, member: &str) -> Option<&Value> {
-        self.document.get(member).filter(|value| !value.is_null())
+    /// Members that not every code has.
+    pub fn members(&self) -> Option<&ProblemMembers> {
+        self.read.as_ref().ok().map(|of| &of.members)
+    }
+
+    /// The plan that was refused, as text.
+    pub fn planned(&self) -> Option<String> {
+        self.members()?.answer.as_deref().map(text)
     }
 
     /// Whether an earlier request with this idempotency key is still in progress.
@@ -81,23 +87,23 @@ impl Problem {
             "not_granted" | "quota_exceeded" | "cancelled" | "expired" => Some(Verdict::Short),
             // Maintenance.
             "share" | "guarantee" | "outage_now" => Some(Verdict::Short),
-            _ => self.get("reasons").map(|_| Verdict::Short),
+            _ => self.members()?.reasons.as_ref().map(|_| Verdict::Short),
         }
-    }
-
-    fn list(&self, member: &str) -> &[Value] {
-        self.document.get(member).and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = |member: &str| self.document.get(member).and_then(Value::as_str);
-        let planned = self.get("answer").and_then(planned);
-        let said = text("detail").or(text("reason")).or(text("title"));
+        let of = match &self.read {
+            Ok(of) => of,
+            Err(text) => return out.write_str(text),
+        };
+        let ProblemMembers { errors, reasons, limits, alternatives, .. } = &of.members;
+        let planned = self.planned();
         // A plan has the reason itself.
+        let said = of.detail.as_deref();
         let said = said.filter(|said| planned.as_ref().is_none_or(|plan| !plan.contains(said)));
-        let errors: Vec<String> = self.list("errors").iter().map(wrong_field).collect();
+        let errors: Vec<String> = errors.iter().flatten().map(wrong_field).collect();
         match (&errors[..], said) {
             // The text has these already.
             ([error], Some(said)) if said == error => out.write_str(error)?,
@@ -106,9 +112,7 @@ impl fmt::Display for Problem {
             }
             (_, said) => out.write_str(said.unwrap_or("the request is refused"))?,
         }
-        if !self.code().is_empty() {
-            write!(out, " ({})", self.code())?;
-        }
+        write!(out, " ({})", of.code)?;
         for error in errors.iter().filter(|error| said != Some(*error)) {
             write!(out, "\n  {error}")?;
         }
@@ -116,25 +120,24 @@ impl fmt::Display for Problem {
         if let Some(answer) = planned {
             return write!(out, "\n{answer}");
         }
+        let limits = limits.as_deref().unwrap_or_default();
         // The sentence of a limit includes its name, with its numbers.
-        let limits = self.list("limits");
-        let limited = |reason: &Value| limits.iter().any(|limit| limit["limit"] == *reason);
-        for reason in self.list("reasons").iter().filter(|reason| !limited(reason)) {
-            write!(out, "\n  {}", sentence(reason))?;
+        let limited = |reason: &str| limits.iter().any(|limit| limit.limit.as_str() == reason);
+        for reason in reasons.iter().flatten().filter(|reason| !limited(reason)) {
+            write!(out, "\n  {reason}")?;
         }
-        for limit in limits {
-            let of = limit["reservation"].as_str().map_or_else(String::new, |of| format!("{of}: "));
-            write!(out, "\n  {of}{}", sentence(limit))?;
+        for of in limits {
+            let reservation = of.reservation.iter().map(|of| format!("{of}: ")).collect::<String>();
+            write!(out, "\n  {reservation}{}: {}", of.limit.as_str(), of.sentence)?;
         }
-        let alternatives = self.list("alternatives");
+        let alternatives = alternatives.as_deref().unwrap_or_default();
         if !alternatives.is_empty() {
             out.write_str("\neach of these would be granted:")?;
         }
-        for alternative in alternatives {
-            write!(out, "\n  {}", sentence(alternative))?;
+        for of in alternatives {
+            write!(out, "\n  {}: {}", of.concession.as_str(), of.sentence)?;
         }
-        let again = matches!(self.status.as_u16(), 500..);
-        match text("request_id").filter(|_| again) {
+        match of.request_id.as_ref().filter(|_| self.status.is_server_error()) {
             Some(id) => write!(out, "\nrequest {id}"),
             None => Ok(()),
         }
@@ -147,40 +150,24 @@ pub fn planned(document: &Value) -> Option<String> {
         return None;
     }
     Some(match Quote::deserialize(document) {
-        Ok(quote) => plan_text::text(&quote, Rows::First(BY_JSON)),
+        Ok(quote) => text(&quote),
         Err(error) => format!("cannot read the server's answer ({error}): {document}"),
     })
 }
 
+fn text(quote: &Quote) -> String {
+    plan_text::text(quote, Rows::First(BY_JSON))
+}
+
 /// The invalid field and its error.
-fn wrong_field(error: &Value) -> String {
-    let text = |member: &str| error.get(member).and_then(Value::as_str);
-    let field = text("field").or(text("pointer"));
-    match (field, text("detail").or(text("sentence"))) {
-        (Some(field), Some(detail)) => format!("{field}: {detail}"),
-        (None, Some(detail)) => detail.to_owned(),
-        _ => plain(error),
-    }
-}
-
-/// A reason or a concession: its name and its sentence.
-fn sentence(of: &Value) -> String {
-    let text = |member: &str| of.get(member).and_then(Value::as_str);
-    let word = ["reason", "limit", "concession", "code"].into_iter().find_map(text);
-    match (word, text("sentence").or(text("detail"))) {
-        (Some(word), Some(sentence)) => format!("{word}: {sentence}"),
-        (None, Some(sentence)) => sentence.to_owned(),
-        _ => plain(of),
-    }
-}
-
-fn plain(of: &Value) -> String {
-    of.as_str().map_or_else(|| of.to_string(), str::to_owned)
+fn wrong_field(FieldError { field, detail, .. }: &FieldError) -> String {
+    format!("{field}: {detail}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn a_problem_names_fields_reasons_and_alternatives() {
@@ -189,17 +176,18 @@ mod tests {
             json!({
                 "code": "not_granted", "detail": "nothing of 12 RRU can be granted",
                 "errors": [{"field": "rru.C9", "detail": "there is no such hardware type"}],
-                "reasons": [{"reason": "not_enough_hardware", "sentence": "there are 3"}, "quota", "region"],
+                "reasons": ["not_enough_hardware", "quota", "region"],
                 "limits": [{"limit": "region", "without_rru": 3.0, "sentence": "there is no more",
                     "reservation": "web"}],
-                "alternatives": [{"concession": "fewer_rru", "sentence": "requesting 3 RRU"}],
+                "alternatives": [{"concession": "fewer_rru", "sentence": "requesting 3 RRU",
+                    "request": {"reservation": "web"}}],
             }),
         );
         let said = problem.to_string();
         for part in [
             "nothing of 12 RRU can be granted (not_granted)",
             "\n  rru.C9: there is no such hardware type",
-            "\n  not_enough_hardware: there are 3",
+            "\n  not_enough_hardware",
             "\n  quota\n  web: region: there is no more",
             "\n  fewer_rru: requesting 3 RRU",
         ] {
@@ -211,9 +199,18 @@ mod tests {
     #[test]
     fn what_is_no_document_is_shown_as_it_is() {
         let problem = Problem::new(StatusCode::BAD_GATEWAY, Value::String("no backend".into()));
-        assert!(problem.to_string().contains("no backend"));
+        assert_eq!(problem.to_string(), "no backend");
         assert_eq!(problem.verdict(), None);
         let problem = Problem::new(StatusCode::NOT_FOUND, Value::Null);
         assert_eq!(problem.to_string(), "Not Found");
+    }
+
+    #[test]
+    fn a_problem_that_lacks_a_member_is_no_refusal() {
+        let lacks = json!({ "code": "quota_exceeded", "detail": "too much",
+            "quotas": [{ "quota": "servers", "limit": 3.0 }] });
+        let problem = Problem::new(StatusCode::CONFLICT, lacks);
+        assert!(problem.to_string().contains("missing field `would_be`"), "{problem}");
+        assert_eq!((problem.code(), problem.verdict()), ("", None));
     }
 }

@@ -13,18 +13,17 @@ use crate::service::Stop;
 use crate::{executable, store, terminal};
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use api_types::failures::{LostMsb, Outages, Replacement, Replacements};
-use api_types::requests::{Accepted, Request};
+use api_types::requests::{Accepted, Request, RequestRefusal};
 use api_types::reservations::{RegionCertificate, Reservation, ServersPage};
 use api_types::solves::{SolveAsked, SolveDetail};
 use api_types::status::RegionStatus;
 use broker::{ReplacementState, SolveState, State as _};
 use chrono::{DateTime, SecondsFormat, Utc};
 use datasets::generate::{GenerateOptions, State, generate};
-use fleet::quote::Quote;
 use fleet::{RegionSnapshot, Rru, Scope, UnavailabilityKind};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -94,6 +93,13 @@ struct Up {
     said: PathBuf,
 }
 
+/// The start of a server, as `ras up` prints it.
+#[derive(Deserialize)]
+struct Started {
+    /// Its address.
+    http: Option<String>,
+}
+
 impl Up {
     fn start(folder: &Path) -> Result<Up> {
         let options = GenerateOptions {
@@ -130,8 +136,8 @@ impl Up {
     async fn pages(&mut self) -> Result<String> {
         loop {
             let said = fs::read_to_string(&self.said).context("the output of the demo's server")?;
-            if let Ok(said) = serde_json::from_str::<Value>(&said) {
-                let at = said["http"].as_str().context("the demo's server does not listen")?;
+            if let Ok(started) = serde_json::from_str::<Started>(&said) {
+                let at = started.http.context("the demo's server does not listen")?;
                 return Ok(format!("http://{at}"));
             }
             if self.child.try_wait().context("the demo's server")?.is_some() {
@@ -347,8 +353,12 @@ impl Demo<'_> {
         let ask = Ask::patch(path(&["v1", "reservations", WEB]), "*", asked);
         let request = self.decided(&ask).await?;
         let answer = request.answer.unwrap_or_default();
-        let quote = Quote::deserialize(&answer["answer"]).context("reading the refusal")?;
-        let refusal = quote.refusal.context("all of it was granted")?;
+        let RequestRefusal::NotGranted(refused) =
+            RequestRefusal::deserialize(answer).context("reading the refusal")?
+        else {
+            bail!("it was not refused for its size");
+        };
+        let refusal = refused.answer.refusal.context("all of it was granted")?;
         let instead = refusal.alternatives.first().map_or_else(String::new, |of| {
             format!(". Granted would be, for example: {}", of.sentence)
         });
@@ -423,10 +433,10 @@ impl Demo<'_> {
         });
         let SolveDetail { solve, figures, .. } = solved.await?;
         self.guaranteed().await?;
-        let moves = figures.and_then(|of| of.moves).unwrap_or_default();
+        let moves = figures.and_then(|of| of.moves).context("the solve has no report")?;
         let text = format!(
             "a solve of the whole region is {}: {} servers in use and {} idle ones move",
-            solve.state, moves["in_use"], moves["idle"]
+            solve.state, moves.in_use, moves.idle
         );
         Ok(Event { event: "solved", text, page: format!("/solves/{}", solve.solve) })
     }

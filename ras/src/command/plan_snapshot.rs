@@ -11,7 +11,7 @@ use crate::results::read_snapshot;
 use crate::settings::{PLAN_DEADLINE, Settings};
 use crate::{interrupt, plan_answer, plan_text, request_file, warm};
 use anyhow::{Context as _, Result};
-use async_solver::{Means, Question, answer};
+use async_solver::{Means, QuoteContext, quote};
 use fleet::quote::QuoteSeconds;
 
 pub(super) fn run(options: &PlanSnapshot, context: &Context) -> Result<Verdict> {
@@ -26,7 +26,7 @@ pub(super) fn run(options: &PlanSnapshot, context: &Context) -> Result<Verdict> 
     let read = context.began.elapsed();
     let highs = HighsProcess::of_this_binary(settings.highs_memory)
         .context("cannot find the program's own executable, to run HiGHS")?;
-    let question = Question {
+    let quote_context = QuoteContext {
         snapshot: &snapshot,
         config: &settings.solver,
         warm: warm.as_ref(),
@@ -38,7 +38,7 @@ pub(super) fn run(options: &PlanSnapshot, context: &Context) -> Result<Verdict> 
         },
     };
     let answer =
-        answer(&question, &request).with_context(|| format!("request {}", file.display()))?;
+        quote(&quote_context, &request).with_context(|| format!("request {}", file.display()))?;
     let times =
         QuoteSeconds { read: read.as_secs_f64(), total: context.began.elapsed().as_secs_f64() };
     let document = plan_answer::quote(&answer, times);

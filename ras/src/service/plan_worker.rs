@@ -45,8 +45,8 @@ impl PlanWorker {
     pub async fn run(&self) {
         loop {
             let worked = async {
-                let mut doorbell = in_time(self.broker.job_listener()).await?;
-                self.take_plans(&mut doorbell).await
+                let mut listener = in_time(self.broker.job_listener()).await?;
+                self.take_plans(&mut listener).await
             };
             let Err(error) = worked.await;
             tracing::warn!("cannot take plans from the queue; retrying: {error:#}");
@@ -54,14 +54,14 @@ impl PlanWorker {
         }
     }
 
-    async fn take_plans(&self, doorbell: &mut JobListener) -> Result<std::convert::Infallible> {
+    async fn take_plans(&self, listener: &mut JobListener) -> Result<std::convert::Infallible> {
         loop {
             let begun = since_boot();
             let claim = self.broker.claim(&self.name, &[JobKind::Plan], LEASE);
             match in_time(claim).await? {
                 Some(job) => self.do_plan(&job, &LeaseTerm::new(begun, LEASE)).await?,
                 None => {
-                    doorbell.wait(LOOK_EVERY).await;
+                    listener.wait(LOOK_EVERY).await;
                 }
             }
         }

@@ -9,7 +9,7 @@ use crate::plan_answer;
 use crate::settings::{PLAN_DEADLINE, Settings};
 use crate::warm;
 use anyhow::{Context, Result};
-use async_solver::{Backend, Means, Question, Warm, answer_all};
+use async_solver::{Backend, Means, QuoteContext, WarmStart, quote_all};
 use broker::{Broker, SolveId, SolveRow, SolveState};
 use chrono::{DateTime, Utc};
 use control::{PlanRefused, Planned, Planner};
@@ -35,7 +35,7 @@ const TRIES: usize = 3;
 pub struct SolvingPlanner {
     settings: Settings,
     backend: Box<dyn Backend + Send + Sync>,
-    warm: RwLock<Option<Arc<Warm>>>,
+    warm: RwLock<Option<Arc<WarmStart>>>,
 }
 
 impl fmt::Debug for SolvingPlanner {
@@ -56,7 +56,7 @@ impl SolvingPlanner {
         Ok(SolvingPlanner { settings, backend: Box::new(highs), warm: RwLock::default() })
     }
 
-    /// The same with HiGHS elsewhere.
+    /// A planner with HiGHS elsewhere.
     ///
     /// # Errors
     /// If the settings are invalid.
@@ -67,7 +67,7 @@ impl SolvingPlanner {
         Ok(SolvingPlanner { settings: settings(config)?, backend, warm: RwLock::default() })
     }
 
-    fn warm(&self) -> Option<Arc<Warm>> {
+    fn warm(&self) -> Option<Arc<WarmStart>> {
         self.warm.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -145,7 +145,7 @@ impl Planner for SolvingPlanner {
         let warm = self.warm();
         let mut ahead = other.as_ref().unwrap_or(region).ahead_for_plans();
         let mut ask = || {
-            let question = Question {
+            let quote_context = QuoteContext {
                 snapshot: &ahead,
                 config: &self.settings.solver,
                 warm: warm.as_deref(),
@@ -156,7 +156,7 @@ impl Planner for SolvingPlanner {
                     interrupted: must_stop,
                 },
             };
-            let found = answer_all(&question, requests)?;
+            let found = quote_all(&quote_context, requests)?;
             Ok((keep_for_maintenance(&mut ahead, &found.audit.violations), found))
         };
         let mut found: Result<_, RequestsError> = ask();

@@ -32,11 +32,11 @@ pub async fn run(broker: &Broker, settings: &ServiceSettings) {
 
 /// Checks whenever the audit trail grows, and every few seconds.
 async fn follow(broker: &Broker, settings: &ServiceSettings) -> Result<()> {
-    let mut doorbell = in_time(broker.trail_listener()).await?;
+    let mut listener = in_time(broker.trail_listener()).await?;
     loop {
         in_time(look(broker, settings)).await?;
         tokio::time::sleep(REST).await;
-        doorbell.wait(LOOK_EVERY).await;
+        listener.wait(LOOK_EVERY).await;
     }
 }
 

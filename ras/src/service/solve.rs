@@ -6,14 +6,14 @@ use super::archive::Archive;
 use super::child::{ChildFailure, ChildSolve};
 use super::scratch::Scratch;
 use super::settings::ServiceSettings;
-use crate::nice::beside;
+use crate::nice::spawn_low_priority;
 use crate::results::{read_solved, write_export};
 use anyhow::{Context, Result};
 use async_solver::Progress;
 use broker::{
-    Broker, DbError, Document, Export, ExportError, FailureReason, HORIZON, Lease, Publication,
-    PublishError, Seq, SolveBasis, SolveEnd, SolveRow, SolveState, SolveStep, TargetVersion,
-    Waiters,
+    Broker, DbError, Document, Export, ExportError, FailureReason, HORIZON, Lease, PriorityReaders,
+    Publication, PublishError, Seq, SolveBasis, SolveEnd, SolveRow, SolveState, SolveStep,
+    TargetVersion,
 };
 use chrono::DateTime;
 use control::RegionCache;
@@ -153,14 +153,15 @@ impl SolveJob<'_> {
         if let Some(region) = self.region {
             match region.read_low_priority().await {
                 Ok(held) => {
-                    let export = beside(move || Ok::<_, Infallible>(held.export())).await;
+                    let export =
+                        spawn_low_priority(move || Ok::<_, Infallible>(held.export())).await;
                     let Ok(export) = export.map_err(failed(FailureReason::ArchiveFailed))?;
                     return Ok(export);
                 }
                 Err(error) => tracing::debug!(%error, "reading the region for this solve only"),
             }
         }
-        match self.broker.export_beside(&Waiters::default()).await {
+        match self.broker.export_throttled(&PriorityReaders::default()).await {
             Ok(export) => Ok(export),
             Err(ExportError::Db(error)) => Err(error.into()),
             Err(error) => Err(failed(FailureReason::Cancelled)(error.into())),
@@ -188,7 +189,7 @@ impl SolveJob<'_> {
                 .and_then(|()| std::fs::write(config.join(SETTINGS), solving))
                 .context("writing the settings of the solve")
         };
-        let written = beside(write).await.flatten();
+        let written = spawn_low_priority(write).await.flatten();
         written.map_err(failed(FailureReason::ArchiveFailed))?;
         Ok((version, seq))
     }
@@ -308,7 +309,7 @@ impl SolveJob<'_> {
                     moves.filter(|of| solved.snapshot.servers[of.server.ix()].in_use).count();
                 Ok((publication, Document::of(&solved.document), in_use as u64))
             };
-        let checked = beside(check).await;
+        let checked = spawn_low_priority(check).await;
         let checked = checked.unwrap_or_else(|error| Err((FailureReason::ResultUnreadable, error)));
         checked.map_err(|(reason, error)| failed(reason)(error))
     }

@@ -63,8 +63,8 @@ impl Worker {
     pub async fn run(&self, mut stop: watch::Receiver<bool>) {
         while !*stop.borrow() {
             let worked = async {
-                let mut doorbell = in_time(self.broker.job_listener()).await?;
-                self.take_jobs(&mut doorbell, &stop).await
+                let mut listener = in_time(self.broker.job_listener()).await?;
+                self.take_jobs(&mut listener, &stop).await
             };
             if let Err(error) = worked.await {
                 tracing::warn!("cannot reach the queue; retrying: {error:#}");
@@ -76,7 +76,7 @@ impl Worker {
 
     async fn take_jobs(
         &self,
-        doorbell: &mut JobListener,
+        listener: &mut JobListener,
         stop: &watch::Receiver<bool>,
     ) -> Result<()> {
         let mut asked = stop.clone();
@@ -87,10 +87,10 @@ impl Worker {
             match in_time(claim).await? {
                 Some(job) => {
                     let term = LeaseTerm::new(begun, self.settings.lease);
-                    self.do_job(&job, &term, doorbell, stop.clone()).await;
+                    self.do_job(&job, &term, listener, stop.clone()).await;
                 }
                 None => {
-                    let look = doorbell.wait(LOOK_EVERY.min(self.settings.lease));
+                    let look = listener.wait(LOOK_EVERY.min(self.settings.lease));
                     tokio::select! { _ = look => {}, _ = asked.changed() => {} }
                 }
             }
@@ -103,7 +103,7 @@ impl Worker {
         &self,
         job: &Job,
         term: &LeaseTerm,
-        doorbell: &mut JobListener,
+        listener: &mut JobListener,
         mut stop: watch::Receiver<bool>,
     ) {
         let Lease { job: id, attempt } = job.lease;
@@ -123,7 +123,7 @@ impl Worker {
                 tracing::warn!(job = %id, attempt, "lease lost; dropping the work");
                 return;
             }
-            () = self.cancelled(job.lease, doorbell) => {
+            () = self.cancelled(job.lease, listener) => {
                 tracing::warn!(job = %id, attempt, "cancelled; dropping the work");
                 return;
             }
@@ -142,11 +142,11 @@ impl Worker {
         }
     }
 
-    /// Returns once the solve is cancelled: the doorbell says so before the next renewal does. A job that this worker
+    /// Returns once the solve is cancelled: the listener says so before the next renewal does. A job that this worker
     /// has ended has no lease either, and goes on with what follows its end.
-    async fn cancelled(&self, lease: Lease, doorbell: &mut JobListener) {
+    async fn cancelled(&self, lease: Lease, listener: &mut JobListener) {
         loop {
-            let rang = doorbell.wait(LOOK_EVERY).await;
+            let rang = listener.wait(LOOK_EVERY).await;
             if rang && matches!(self.broker.is_cancelled(lease.job.into()).await, Ok(true)) {
                 return;
             }

@@ -2,12 +2,13 @@
 
 use crate::api::quiet_time::quiet_time;
 use crate::http::auth::{Caller, Role};
-use crate::http::field::{self, FieldError};
+use crate::http::field;
 use crate::http::idempotency::{StoredResponse, once};
 use crate::http::list::{ListKind, ListQuery, ListRequest, WHOLE};
 use crate::http::preconditions::{etag, optional_if_match, stale};
 use crate::http::{Problem, Site, body, in_time};
 use api_types::contracts::{Contract, ContractAsked, ContractRemoved, Contracts};
+use api_types::problem::FieldError;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};

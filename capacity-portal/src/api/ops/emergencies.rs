@@ -7,6 +7,7 @@ use crate::http::{Problem, Site, body, in_time};
 use api_types::emergencies::{
     Emergencies, Emergency, EmergencyAsked, EmergencyEnded, EmergencyGrant, EmergencyPreview,
 };
+use api_types::problem::ProblemMembers;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -229,8 +230,9 @@ fn response(of: &broker::Emergency) -> Response {
             let why = of.refusal.map_or("the emergency is over", |refusal| refusal.text());
             let code = of.refusal.map_or("over", |refusal| refusal.as_str());
             let problem = Problem::new(StatusCode::CONFLICT, code, why);
-            let view = serde_json::to_value(view(of)).unwrap_or_default();
-            return problem.with("emergency", view).into_response();
+            let emergency = Some(Box::new(view(of)));
+            let members = ProblemMembers { emergency, ..ProblemMembers::default() };
+            return problem.with_members(members).into_response();
         }
     };
     let place = format!("/ops/v1/emergencies/{}", of.id);

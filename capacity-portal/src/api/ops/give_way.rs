@@ -8,6 +8,7 @@ use crate::http::preconditions::{etag, optional_if_match, stale};
 use crate::http::{Problem, Site, body, in_time};
 use crate::rehearsal::{Rehearse, Stand};
 use api_types::drills::{GiveWay, GiveWayAsked, GiveWayDelay, GiveWayStanding};
+use api_types::problem::FieldError;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -44,15 +45,10 @@ impl From<PreemptionError> for Problem {
                     .with("lost_min", json!(PREEMPTION_LOST_MIN))
             }
             PreemptionError::Stale { current } => stale(&current),
-            PreemptionError::NoReason => Problem::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "invalid",
-                detail,
-            )
-            .with(
-                "errors",
-                json!([{ "field": "why", "reason": "empty", "detail": "a reason is required" }]),
-            ),
+            PreemptionError::NoReason => {
+                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail)
+                    .with_errors([FieldError::new("why", "a reason is required").because("empty")])
+            }
             PreemptionError::KeyLost => Problem::new(StatusCode::CONFLICT, "key_in_use", detail),
             PreemptionError::Db(error) | PreemptionError::Mover(MoverError::Db(error)) => {
                 error.into()

@@ -75,9 +75,8 @@ fn view(of: &broker::MaintenanceWindow) -> MaintenanceWindow {
 
 /// Reads a body.
 fn request(body: MaintenanceAsked) -> Result<MaintenanceRequest, Problem> {
-    let malformed = |field: &str, detail: String| {
-        Problem::bad_request("malformed", detail).with("field", field.into())
-    };
+    let malformed =
+        |field: &str, detail: String| Problem::bad_request("malformed", detail).with_field(field);
     let scope = Scope::parse(&body.scope).filter(|scope| PLANNED_SCOPES.contains(scope));
     let scope = scope.ok_or_else(|| {
         malformed("scope", format!("scope {:?} is not server, rack or msb", body.scope))
@@ -151,7 +150,7 @@ fn refused(refusal: &MaintenanceRefusal) -> Problem {
     };
     let problem = Problem::new(status, refusal.code(), refusal.to_string());
     let problem = match field(refusal) {
-        Some(field) => problem.with("field", field.into()),
+        Some(field) => problem.with_field(field),
         None => problem,
     };
     let numbers = numbers(refusal).into_iter();

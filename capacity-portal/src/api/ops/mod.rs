@@ -1,7 +1,6 @@
 //! Routes under `/ops/v1`, for operators and for health reports.
 
 mod alertmanager;
-pub(crate) mod between;
 mod certificate;
 mod check;
 pub(super) mod contracts;
@@ -13,6 +12,7 @@ mod files;
 pub(crate) mod give_way;
 mod hardware;
 mod history;
+pub(crate) mod incidents;
 pub(crate) mod maintenance;
 pub(crate) mod moves;
 pub(crate) mod places;
@@ -49,9 +49,9 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(emergencies::preview))
         .routes(routes!(emergencies::find))
         .routes(routes!(emergencies::end))
-        .routes(routes!(between::replacements))
-        .routes(routes!(between::outages))
-        .routes(routes!(between::loans))
+        .routes(routes!(incidents::replacements))
+        .routes(routes!(incidents::outages))
+        .routes(routes!(incidents::loans))
         .routes(routes!(give_way::find, give_way::run))
         .routes(routes!(solves::list, solves::ask))
         .routes(routes!(solves::find))

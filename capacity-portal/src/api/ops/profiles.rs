@@ -37,8 +37,7 @@ impl From<ProfileError> for Problem {
             }
             ProfileError::Db(error) => error.into(),
             ProfileError::Name(_) => {
-                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail)
-                    .with("field", "name".into())
+                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail).with_field("name")
             }
             ProfileError::Empty
             | ProfileError::Worthless { .. }

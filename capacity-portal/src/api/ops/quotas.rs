@@ -2,7 +2,8 @@
 
 use crate::http::auth::{Caller, Role};
 use crate::http::list::{ListKind, ListQuery, ListRequest, WHOLE};
-use crate::http::{Problem, Site, body, in_time};
+use crate::http::{Problem, Site, body, field, in_time};
+use api_types::problem::FieldError;
 use api_types::quotas::{Quota, QuotaAsked, QuotaLimit, QuotaRemoved, Quotas};
 use axum::Json;
 use axum::body::Bytes;
@@ -12,7 +13,6 @@ use axum::response::Response;
 use broker::QuotaError;
 use fleet::Rru;
 use fleet::quota::Measure;
-use serde_json::{Value, json};
 
 const QUOTAS: ListKind = ListKind { rows: "quotas", key: &["owner"], order: "owner", page: WHOLE };
 
@@ -47,19 +47,19 @@ fn view(of: broker::Quota) -> Quota {
 impl From<QuotaError> for Problem {
     fn from(error: QuotaError) -> Problem {
         let detail = error.to_string();
-        let invalid = |errors: Vec<Value>| {
+        let invalid = |errors: Vec<FieldError>| {
             let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail.clone());
-            problem.with("errors", json!(errors))
+            problem.with_errors(errors)
         };
         match error {
             QuotaError::Owner(error) => {
                 let reason = error.reason();
-                invalid(vec![json!({ "field": "owner", "reason": reason, "detail": detail })])
+                invalid(vec![FieldError::new("owner", &*detail).because(reason)])
             }
             QuotaError::Limits(wrong) => {
                 let of = |of: broker::QuotaWrong| {
                     let field = format!("limits[{}].{}", of.nr, of.field);
-                    json!({ "field": field, "reason": of.reason, "detail": of.detail })
+                    FieldError::new(field, of.detail).because(of.reason)
                 };
                 invalid(wrong.into_iter().map(of).collect())
             }
@@ -69,10 +69,10 @@ impl From<QuotaError> for Problem {
 }
 
 /// Reads limits; returns every invalid field.
-fn read(body: QuotaAsked) -> Result<Vec<broker::QuotaAsked>, Vec<Value>> {
+fn read(body: QuotaAsked) -> Result<Vec<broker::QuotaAsked>, Vec<FieldError>> {
     let mut wrong = Vec::new();
     let mut add = |field: String, reason: &str, detail: &str| {
-        wrong.push(json!({ "field": field, "reason": reason, "detail": detail }));
+        wrong.push(FieldError::new(field, detail).because(reason));
     };
     if body.capacity_rru.is_some() {
         add(
@@ -155,15 +155,7 @@ pub(super) async fn set(
     let actor = caller.needs(Role::Admin)?;
     let body: QuotaAsked = body::json(&body)?;
     let max_priority = body.max_priority;
-    let limits = read(body).map_err(|wrong| {
-        let text = |of: &Value, member: &str| of[member].as_str().unwrap_or_default().to_owned();
-        let detail: Vec<String> = (wrong.iter())
-            .map(|of| format!("{}: {}", text(of, "field"), text(of, "detail")))
-            .collect();
-        let detail = detail.join("; ");
-        let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail);
-        problem.with("errors", json!(wrong))
-    })?;
+    let limits = read(body).map_err(|wrong| field::invalid(&wrong))?;
     in_time(site.broker.set_quota(&actor, &owner, &limits, max_priority)).await?;
     let set = in_time(site.broker.quotas(Some(&owner))).await?.pop();
     let none =

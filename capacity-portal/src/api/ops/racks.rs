@@ -1,12 +1,12 @@
 //! `/ops/v1/servers`: racks, decommissions and moves servers; of a list all or none.
 
-use super::region::errors;
 use crate::http::auth::{Caller, Role};
 use crate::http::idempotency::{StoredResponse, once};
 use crate::http::list::{ListKind, ListQuery, ListRequest, WHOLE};
 use crate::http::query::StrictQuery;
 use crate::http::{Problem, Site, body, in_time};
 use api_types::inventory::{ServerDrained, ServersChange, ServersDrained, ServersEdited};
+use api_types::problem::FieldError;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -165,7 +165,7 @@ fn rows<T: DeserializeOwned>(body: &[u8]) -> Result<Vec<T>, Problem> {
     }
     let detail = format!("{} rows are invalid", wrong.len());
     let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail);
-    Err(problem.with("errors", errors(&wrong)))
+    Err(problem.with_errors(wrong.iter().map(FieldError::from)))
 }
 
 /// Does a change, or previews it.

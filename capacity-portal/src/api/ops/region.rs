@@ -3,6 +3,7 @@
 use crate::http::auth::{Caller, Role};
 use crate::http::preconditions::{etag, if_match, stale};
 use crate::http::{Problem, Site, body, in_time};
+use api_types::problem::FieldError;
 use api_types::region::{RegionSettings, RegionSettingsAsked};
 use axum::Json;
 use axum::body::Bytes;
@@ -11,8 +12,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use broker::{EditError, StoredSettings};
 use fleet::Weights;
-use fleet::edit::{RegionSettings as Settings, WrongField};
-use serde_json::{Value, json};
+use fleet::edit::RegionSettings as Settings;
 
 /// The settings, as they are sent.
 fn view(of: StoredSettings) -> RegionSettings {
@@ -47,12 +47,6 @@ pub(crate) fn changed(asked: &RegionSettingsAsked, now: &Settings) -> Settings {
     }
 }
 
-/// Invalid fields, as members of a problem.
-pub(super) fn errors(wrong: &[WrongField]) -> Value {
-    let of = |of: &WrongField| json!({ "field": of.field, "reason": of.reason, "detail": of.detail, "nearest": of.nearest });
-    wrong.iter().map(of).collect()
-}
-
 impl From<EditError> for Problem {
     fn from(error: EditError) -> Problem {
         let detail = error.to_string();
@@ -60,7 +54,7 @@ impl From<EditError> for Problem {
             EditError::NothingLoaded => Problem::new(StatusCode::CONFLICT, "no_region", detail),
             EditError::Wrong(wrong) => {
                 let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail);
-                problem.with("errors", errors(&wrong))
+                problem.with_errors(wrong.iter().map(FieldError::from))
             }
             EditError::UnknownType { .. } => {
                 Problem::new(StatusCode::NOT_FOUND, "unknown_hardware_type", detail)

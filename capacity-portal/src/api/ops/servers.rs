@@ -10,8 +10,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use broker::{ServerDetail, State as _};
-use chrono::{DateTime, Utc};
+use broker::{PastEnd, ServerDetail, State as _};
 use serde::Deserialize;
 
 /// The history has no parameters of its own.
@@ -92,20 +91,19 @@ pub(super) async fn history(
 ) -> Result<Response, Problem> {
     caller.reads_region()?;
     let (broker, name) = (&site.broker, name.as_str());
-    let read = move |before: Option<(DateTime<Utc>, String, String)>, limit| async move {
+    let read = move |before: Option<PastEnd>, limit| async move {
         let rows = in_time(broker.server_history(name, before.as_ref(), limit)).await?;
         if rows.is_empty() && before.is_none() {
             in_time(broker.server(name)).await?.ok_or_else(|| unknown(name))?;
         }
         Ok(rows)
     };
-    let position = |of: &broker::ServerPast| (of.at, of.kind.as_str().to_owned(), of.key.clone());
     let past = |of: broker::ServerPast| ServerPast {
         at: of.at,
         kind: of.kind.as_str().to_owned(),
         key: of.key,
         detail: json(&of.detail),
     };
-    let page = list.page(HISTORY, &name, read, position, past).await?;
+    let page = list.page(HISTORY, &name, read, broker::ServerPast::end, past).await?;
     Ok(page.response(&ServerHistory { history: Vec::new(), next_page_token: None }))
 }

@@ -14,10 +14,9 @@ use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use broker::{
-    ApprovalError, CancelError, Cause, Document, PublishError, SolveId, SolveRow, SolveState,
-    SolvesAsked, State as _,
+    ApprovalError, CancelError, Cause, Document, PageEnd, PublishError, SolveId, SolveRow,
+    SolveState, SolvesAsked, State as _,
 };
-use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
@@ -81,11 +80,10 @@ pub(super) async fn list(
     query::word(which.cause.as_deref(), "cause", Cause::ALL.map(Cause::as_str))?;
     let cause = Cause::ALL.into_iter().find(|of| which.cause.as_deref() == Some(of.as_str()));
     let broker = &site.broker;
-    let read = move |after: Option<(DateTime<Utc>, String)>, limit| async move {
-        let before = after.and_then(|(at, id)| Some((at, id.parse().ok()?)));
+    let read = move |before, limit| async move {
         in_time(broker.solves_page(&SolvesAsked { state, cause, before }, limit)).await
     };
-    let position = |of: &SolveRow| (of.requested_at, of.id.to_string());
+    let position = |of: &SolveRow| PageEnd { at: of.requested_at, id: of.id };
     let page = list.page(SOLVES, &which, read, position, view).await?;
     Ok(page.response(&SolvesPage { solves: Vec::new(), next_page_token: None }))
 }

@@ -71,7 +71,7 @@ impl From<TokenError> for Problem {
 }
 
 fn malformed(field: &str, detail: String) -> Problem {
-    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "malformed", detail).with("field", field.into())
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "malformed", detail).with_field(field)
 }
 
 fn taken(detail: String) -> Problem {

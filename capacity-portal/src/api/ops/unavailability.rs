@@ -8,7 +8,7 @@ use crate::http::{Problem, Site, in_time};
 use api_types::servers::{EventView, EventsPage};
 use axum::extract::State;
 use axum::response::Response;
-use broker::{EventRow, EventsAsked};
+use broker::{EventRow, EventsAsked, PageEnd};
 use fleet::{Scope, UnavailabilityKind};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
@@ -66,7 +66,7 @@ pub(super) async fn list(
         let asked = EventsAsked { scope, kind, scope_id, open, before };
         in_time(site.broker.events_page(&asked, limit)).await
     };
-    let position = |of: &EventRow| (of.started_at, of.event.to_string());
+    let position = |of: &EventRow| PageEnd { at: of.started_at, id: of.event.clone() };
     let page = list.page(EVENTS, parameters, read, position, view).await?;
     Ok(page.response(&EventsPage { events: Vec::new(), next_page_token: None }))
 }

@@ -8,8 +8,9 @@ pub(super) use schema::ReservationChange;
 use crate::api::quiet_time::quiet_time;
 use crate::api::rru_values::{self, check_type};
 use crate::http::auth::{Caller, Role};
-use crate::http::field::{self, FieldError, FieldReader};
+use crate::http::field::{self, FieldReader};
 use crate::http::{Problem, Site, in_time};
+use api_types::problem::FieldError;
 use broker::{Contract, GrantPolicy, Labels, RequestChangeKind, RequestSpec, RruProfile};
 use chrono::{DateTime, Utc};
 use fleet::{

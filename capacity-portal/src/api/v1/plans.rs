@@ -6,11 +6,14 @@ use super::hidden;
 use super::reservations;
 use super::unchanged::is_unchanged;
 use crate::http::auth::{Caller, Role};
-use crate::http::field::{self, FieldError};
+use crate::http::field;
 use crate::http::idempotency::{StoredResponse, once};
 use crate::http::query::{self, StrictQuery};
 use crate::http::{Problem, Site, body, in_time};
 use api_types::plans::{MemberChange, Plan, PlanApplied, PlanValid, PlannedChange};
+use api_types::problem::{
+    BlockingLimit, ExceededQuota, FieldError, OfferedRequest, ProblemMembers, ShortChange,
+};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -112,7 +115,7 @@ impl From<AdmissionError> for Problem {
             AdmissionError::Silent(_) => Problem::unavailable("postgres_unavailable", detail),
             AdmissionError::Stale(_) | AdmissionError::Apply(ApplyError::Stale { .. }) => {
                 let problem = Problem::new(StatusCode::CONFLICT, "plan_stale", detail);
-                problem.with("reasons", json!(["region_moved"]))
+                problem.with_members(because("region_moved"))
             }
             AdmissionError::Apply(ApplyError::NotApplicable { .. }) => {
                 Problem::new(StatusCode::CONFLICT, "plan_over", detail)
@@ -122,16 +125,24 @@ impl From<AdmissionError> for Problem {
             }
             AdmissionError::Apply(ApplyError::Quota { of, limit, promised, .. }) => {
                 let problem = Problem::new(StatusCode::CONFLICT, "quota_exceeded", detail);
-                let problem = problem.with("reasons", json!(["quota_exceeded"]));
                 let (limit, would_be) = (limit.to_f64(), promised.to_f64());
-                let exceeded = json!([{ "quota": of, "limit": limit, "would_be": would_be }]);
-                problem.with("quotas", exceeded)
+                let exceeded =
+                    ExceededQuota { quota: of.to_string(), limit, promised: None, would_be };
+                problem.with_members(ProblemMembers {
+                    quotas: Some(vec![exceeded]),
+                    ..because("quota_exceeded")
+                })
             }
             AdmissionError::Apply(ApplyError::Contract(_)) => {
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail)
             }
         }
     }
+}
+
+/// A problem with one reason.
+fn because(reason: &str) -> ProblemMembers {
+    ProblemMembers { reasons: Some(vec![reason.to_owned()]), ..ProblemMembers::default() }
 }
 
 fn unknown(detail: String) -> Problem {
@@ -290,7 +301,7 @@ async fn stored(site: &Site, caller: &Caller, id: &str) -> Result<StoredPlan, Pr
         Err(error) if mine(&error.owners) => {
             tracing::error!(%error, "stored plan cannot be read");
             let problem = Problem::new(StatusCode::CONFLICT, "plan_stale", error.to_string());
-            Err(problem.with("reasons", json!(["plan_unreadable"])))
+            Err(problem.with_members(because("plan_unreadable")))
         }
         _ => Err(unknown()),
     }
@@ -404,43 +415,41 @@ fn not_granted(plan: &Plan) -> Problem {
         Some(over) => ("quota_exceeded", &*over.detail),
         None => ("not_granted", "not every change of this plan is granted in full"),
     };
-    let mut problem = Problem::new(StatusCode::CONFLICT, code, detail);
-    let (mut why, mut limits, mut alternatives) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut why, mut limits, mut alternatives) = (Vec::<String>::new(), Vec::new(), Vec::new());
     let mut short = Vec::new();
     for of in &plan.changes {
-        for reason in (of.quota.iter().flat_map(|over| &over.reasons).map(String::as_str))
-            .chain(refusal_codes(&of.answer))
-        {
-            if !why.contains(&reason) {
-                why.push(reason);
+        let over = of.quota.iter().flat_map(|over| &over.reasons).map(String::as_str);
+        for reason in over.chain(refusal_codes(&of.answer)) {
+            if !why.iter().any(|of| of == reason) {
+                why.push(reason.to_owned());
             }
         }
-        alternatives
-            .extend(of.quota.iter().flat_map(|over| &over.alternatives).map(|of| json!(of)));
+        alternatives.extend(of.quota.iter().flat_map(|over| over.alternatives.clone()));
         let Some(refusal) = &of.answer.refusal else { continue };
-        alternatives.extend(refusal.alternatives.iter().map(|of| json!(of)));
-        limits.extend(refusal.limits.iter().map(|limit| {
-            json!({
-                "limit": limit.limit, "without_rru": limit.without.to_f64(),
-                "sentence": limit.sentence, "reservation": of.reservation,
-            })
+        alternatives.extend(refusal.alternatives.iter().cloned().map(OfferedRequest::from));
+        limits.extend(refusal.limits.iter().map(|limit| BlockingLimit {
+            limit: limit.limit,
+            without_rru: limit.without.to_f64(),
+            sentence: limit.sentence.clone(),
+            reservation: Some(of.reservation.clone()),
         }));
-        short.push(json!({
-            "reservation": of.reservation, "asked_rru": of.asked_rru,
-            "grantable_rru": of.granted_rru, "missing_rru": refusal.missing.to_f64(),
-        }));
+        short.push(ShortChange {
+            reservation: of.reservation.clone(),
+            asked_rru: of.asked_rru,
+            grantable_rru: of.granted_rru,
+            missing_rru: refusal.missing.to_f64(),
+        });
     }
-    if let Some(over) = over {
-        problem = problem
-            .with("quotas", json!(over.quotas))
-            .with("asked_rru", json!(over.asked_rru))
-            .with("left_rru", json!(over.left_rru));
-    }
-    problem
-        .with("reasons", json!(why))
-        .with("limits", json!(limits))
-        .with("short", json!(short))
-        .with("alternatives", json!(alternatives))
+    Problem::new(StatusCode::CONFLICT, code, detail).with_members(ProblemMembers {
+        reasons: Some(why),
+        limits: Some(limits),
+        short: Some(short),
+        alternatives: Some(alternatives),
+        quotas: over.map(|over| over.quotas.clone()),
+        asked_rru: over.map(|over| over.asked_rru),
+        left_rru: over.map(|over| over.left_rru),
+        ..ProblemMembers::default()
+    })
 }
 
 async fn apply_now(
@@ -468,14 +477,12 @@ async fn apply_now(
             // The response contains a new plan, so that the client need not ask again.
             let held = site.region.read_current().await?;
             let fresh = plan(site, caller, actor, held, changes.clone(), None).await;
-            let problem = Problem::from(error);
-            Err(match fresh {
-                Ok((fresh, _)) => problem.with("plan", json!(fresh)),
-                Err(why) => {
-                    tracing::debug!(?why, "stale plan could not be made again");
-                    problem
-                }
-            })
+            let mut problem = Problem::from(error);
+            match fresh {
+                Ok((fresh, _)) => problem.members_mut().plan = Some(Box::new(fresh)),
+                Err(why) => tracing::debug!(?why, "stale plan could not be made again"),
+            }
+            Err(problem)
         }
         Err(error) => Err(error.into()),
     }

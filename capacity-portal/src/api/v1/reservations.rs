@@ -12,6 +12,7 @@ use crate::http::preconditions::{etag, if_match, stale};
 use crate::http::query::{self, StrictQuery};
 use crate::http::{Problem, Site, body, field, in_time, schema};
 use api_types::plans::QuotaRefusal;
+use api_types::problem::ProblemMembers;
 use api_types::requests::{Accepted, ValidRequest};
 use api_types::reservations::{Reservation, Reservations};
 use axum::Json;
@@ -412,12 +413,14 @@ pub(super) async fn check_quota(site: &Site, asking: &RequestSpec) -> Result<(),
 
 /// The problem of a request that exceeds a quota, with the members of the refusal.
 fn over_quota(of: QuotaRefusal) -> Problem {
-    Problem::new(StatusCode::CONFLICT, "quota_exceeded", of.detail)
-        .with("reasons", json!(of.reasons))
-        .with("quotas", json!(of.quotas))
-        .with("asked_rru", json!(of.asked_rru))
-        .with("left_rru", json!(of.left_rru))
-        .with("alternatives", json!(of.alternatives))
+    Problem::new(StatusCode::CONFLICT, "quota_exceeded", of.detail).with_members(ProblemMembers {
+        reasons: Some(of.reasons),
+        quotas: Some(of.quotas),
+        asked_rru: Some(of.asked_rru),
+        left_rru: Some(of.left_rru),
+        alternatives: Some(of.alternatives),
+        ..ProblemMembers::default()
+    })
 }
 
 async fn submit(

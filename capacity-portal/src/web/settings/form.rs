@@ -2,6 +2,7 @@
 
 use crate::http::Problem;
 use crate::web::ui;
+use api_types::problem::FieldError;
 use broker::EditError;
 
 use fleet::edit::WrongField;
@@ -78,9 +79,13 @@ impl Rejected {
         if errors.is_empty() {
             return vec![Wrong { field: String::new(), detail: self.problem.detail().to_owned() }];
         }
-        let wrong = |of: &ui::FieldError| {
+        let wrong = |of: &FieldError| {
             let (field, part) = of.field.split_once('.').unwrap_or((of.field.as_str(), ""));
-            let detail = if part.is_empty() { of.text() } else { format!("{part}: {}", of.text()) };
+            let detail = if part.is_empty() {
+                ui::field_error(of)
+            } else {
+                format!("{part}: {}", ui::field_error(of))
+            };
             let field = self.form.label(field).map_or("", |_| field);
             Wrong { field: field.to_owned(), detail }
         };

@@ -12,7 +12,6 @@ use crate::layout::Rows;
 use crate::terminal;
 use anyhow::Result;
 use api_types::plans::{Plan, PlanApplied, PlanValid};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub(in crate::command) fn run(options: &Apply, context: &Context) -> Result<Verdict> {
@@ -50,10 +49,10 @@ async fn unchanged(client: &Client, changes: &[Value]) -> Result<Vec<String>> {
     match client.ask(&asked).await {
         Ok(answer) => Ok(answer.read::<PlanValid>()?.unchanged),
         // The plan says the same, beside its other answers.
-        Err(error) => match error.downcast_ref::<Problem>().and_then(|of| of.get("quotas")) {
-            Some(_) => Ok(Vec::new()),
-            None => Err(error),
-        },
+        Err(error) => {
+            let of = error.downcast_ref::<Problem>().and_then(Problem::members);
+            if of.is_some_and(|of| of.quotas.is_some()) { Ok(Vec::new()) } else { Err(error) }
+        }
     }
 }
 
@@ -105,10 +104,9 @@ async fn apply(
             Ok(Verdict::Fine)
         }
         Err(error) => {
-            let problem = error.downcast_ref::<Problem>();
-            let fresh = problem.and_then(|problem| problem.get("plan"));
-            if let Some(fresh) = fresh.and_then(|fresh| Plan::deserialize(fresh).ok()) {
-                said(&fresh);
+            let of = error.downcast_ref::<Problem>().and_then(Problem::members);
+            if let Some(fresh) = of.and_then(|of| of.plan.as_deref()) {
+                said(fresh);
             }
             Err(error)
         }

@@ -11,14 +11,13 @@ use crate::exit::Verdict;
 use crate::layout::Table;
 use crate::number::amount;
 use crate::terminal;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use api_types::emergencies::{
     Emergencies, Emergency, EmergencyAsked, EmergencyEnded, EmergencyGrant, EmergencyPreview,
 };
 use api_types::moves::MoverView;
 use broker::{EmergencyId, EmergencyState, State as _};
 use fleet::Rru;
-use serde::Deserialize;
 use serde_json::json;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -118,9 +117,9 @@ async fn answered(
     let mut of: Emergency = match client.ask(&asked).await {
         Ok(answer) => answer.read()?,
         Err(error) => {
-            let refused = error.downcast_ref::<Problem>();
-            match refused.and_then(|problem| problem.get("emergency")) {
-                Some(of) => Emergency::deserialize(of).context("cannot read the refusal")?,
+            let refused = error.downcast_ref::<Problem>().and_then(Problem::members);
+            match refused.and_then(|of| of.emergency.as_deref()) {
+                Some(of) => of.clone(),
                 None => return Err(error),
             }
         }

@@ -8,7 +8,7 @@ use crate::client::Answer;
 use crate::client::problem::{Problem, planned};
 use crate::layout::{self, BY_JSON, Rows};
 use crate::number::{amount, count, seconds};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use api_types::drills::{Drill, Kept};
 use api_types::emergencies::Emergency;
 use api_types::maintenance::{MaintenanceWindow, MaintenanceWindows};
@@ -19,6 +19,8 @@ use api_types::servers::Server;
 use api_types::solves::SolveDetail;
 use chrono::{DateTime, SecondsFormat, Utc};
 use fleet::Rru;
+use report::solve_report::{Phase1, Seconds, Whole};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -123,7 +125,7 @@ pub(super) fn card(kind: One, answer: &Answer) -> Result<Card> {
         One::Reservation => reservation(&answer.read()?),
         One::Operation => operation(&answer.read()?),
         One::Server => server(&answer.read()?),
-        One::Solve => solve(&answer.read()?),
+        One::Solve => solve(&answer.read()?)?,
         One::Maintenance => windows(&answer.read::<MaintenanceWindows>()?.windows),
         One::Emergency => emergency(&answer.read()?),
         One::Profile => rows::facts(&answer.read::<RruProfile>()?).into(),
@@ -219,24 +221,31 @@ fn server(of: &Server) -> Card {
     facts.into()
 }
 
-fn solve(of: &SolveDetail) -> Card {
+fn solve(of: &SolveDetail) -> Result<Card> {
     let mut facts = rows::facts(&of.solve);
-    let Some(figures) = &of.figures else { return facts.into() };
+    let Some(figures) = &of.figures else { return Ok(facts.into()) };
     let rru = |of: f64| Rru::from_f64(of).map(|of| format!("{} RRU", amount(of)));
     fact(&mut facts, "short before", figures.initial_shortfall_rru.and_then(rru));
     fact(&mut facts, "short after", figures.shortfall_rru.and_then(rru));
-    let number = |document: &Option<Value>, member: &str| {
-        document.as_ref().and_then(|of| of[member].as_f64())
-    };
-    let moves = |member: &str| number(&figures.moves, member).map(|of| of.to_string());
-    fact(&mut facts, "moves in use", moves("in_use"));
-    fact(&mut facts, "moves idle", moves("idle"));
-    let gap = number(&figures.whole, "gap").or_else(|| number(&figures.phase1, "gap"));
+    fact(&mut facts, "moves in use", figures.moves.map(|of| of.in_use.to_string()));
+    fact(&mut facts, "moves idle", figures.moves.map(|of| of.idle.to_string()));
+    let whole: Option<Whole> = part(&figures.whole)?;
+    let phase1: Option<Phase1> = part(&figures.phase1)?;
+    let gap = whole.and_then(|of| of.gap).or_else(|| phase1?.gap);
     let gap = gap.map(|gap| format!("{:.4} %", 100.0 * gap));
     fact(&mut facts, "proven gap", gap);
     fact(&mut facts, "ended", figures.termination.clone());
-    fact(&mut facts, "time", number(&figures.seconds, "total").map(seconds));
-    facts.into()
+    fact(
+        &mut facts,
+        "time",
+        part::<Seconds>(&figures.seconds)?.and_then(|of| of.total).map(seconds),
+    );
+    Ok(facts.into())
+}
+
+/// A part of the report of a solve, which the server passes on as it is.
+fn part<T: DeserializeOwned>(of: &Option<Value>) -> Result<Option<T>> {
+    of.as_ref().map(T::deserialize).transpose().context("cannot read the report of the solve")
 }
 
 /// A window, or those of a plan.
@@ -263,8 +272,10 @@ fn time(at: DateTime<Utc>) -> String {
 
 /// The answer to a request: its effect or the reason of its refusal; `None`: the document is neither.
 pub(super) fn said(answer: &Value) -> Option<String> {
-    let plan = planned(answer).or_else(|| planned(&answer["answer"]));
-    plan.or_else(|| Problem::within(answer).map(|problem| problem.to_string()))
+    planned(answer).or_else(|| {
+        let problem = Problem::of_result(answer)?;
+        Some(problem.planned().unwrap_or_else(|| problem.to_string()))
+    })
 }
 
 /// The capacity left to a reservation after the loss of each MSB, worst first.

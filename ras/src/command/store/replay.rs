@@ -202,14 +202,14 @@ impl Work {
             }
             jobs.push((JobId::now_v7(), Document::of(&*task)));
         }
-        let mut doorbell = broker.job_listener().await?;
+        let mut listener = broker.job_listener().await?;
         broker.request_replays(batch, &jobs).await?;
         let ended = loop {
             let ended = broker.batch(batch).await?;
             if ended.iter().all(|job| job.outcome.is_some() || job.failure.is_some()) {
                 break ended;
             }
-            doorbell.wait(LOOK_EVERY).await;
+            listener.wait(LOOK_EVERY).await;
         };
         for job in ended {
             let place = jobs.iter().position(|(id, _)| *id == job.job);

@@ -22,7 +22,7 @@ pub(crate) mod sql {
 
 /// A transaction that changes the region. It commits together with its entries of the audit trail, or not at
 /// all; a dropped change is rolled back.
-pub(crate) struct Change {
+pub(crate) struct AuditedTx {
     tx: Transaction<'static, Postgres>,
     actor: String,
     actions: Vec<&'static str>,
@@ -30,10 +30,10 @@ pub(crate) struct Change {
     details: Vec<Document>,
 }
 
-impl Change {
-    pub(crate) async fn begin(broker: &Broker, actor: &str) -> Result<Change, DbError> {
+impl AuditedTx {
+    pub(crate) async fn begin(broker: &Broker, actor: &str) -> Result<AuditedTx, DbError> {
         let tx = broker.begin().await.doing("beginning a transaction")?;
-        Ok(Change {
+        Ok(AuditedTx {
             tx,
             actor: actor.to_owned(),
             actions: Vec::new(),
