@@ -1,7 +1,7 @@
 //! Arguments of `ras place`.
 
 use crate::quantity;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -58,12 +58,25 @@ pub struct ClusterInput {
     pub snapshot: Option<PathBuf>,
 }
 
+/// What looks for an assignment.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum Engine {
+    /// Our own: the fewest moves, a bound, and all objectives
+    #[default]
+    Search,
+    /// Service Fabric's simulated annealing, with its limits: at most 30 % of the replicas move
+    Annealing,
+}
+
 /// A search.
 #[derive(Debug, Args)]
 pub struct Search {
     /// Folder for the answer
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
+    /// Engine that looks for the assignment
+    #[arg(long, value_enum, default_value_t)]
+    pub engine: Engine,
     /// Deadline for the search: 500ms, 60s, 2m
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = quantity::duration)]
     pub deadline: Duration,

@@ -4,7 +4,7 @@ mod explain;
 mod input;
 mod text;
 
-use crate::cli::{Place, PlaceAction, Search};
+use crate::cli::{Engine, Place, PlaceAction, Search};
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::interrupt;
@@ -16,8 +16,8 @@ use anyhow::{Context as _, Result};
 use datasets::cluster::{PlacementFile, ScheduleFile, roadef};
 use fleet::number::{counted, decimal};
 use placement::{
-    Cluster, Found, Limits, Progress, Schedule, ScheduleFlaw, audit, audit_schedule, schedule,
-    search,
+    Cluster, Found, Limits, Progress, Schedule, ScheduleFlaw, ServiceFabric, annealing, audit,
+    audit_schedule, schedule, search,
 };
 use report::PlacementPage;
 use report::line_chart::Point;
@@ -112,19 +112,20 @@ fn find(
             None => {}
         }
     };
-    let found = search(
-        cluster,
-        &Limits {
-            seed: options.seed,
-            rounds: None,
-            deadline: Some(options.deadline),
-            gap: options.gap,
-            threads: options.threads.into(),
-            elapsed: &|| began.elapsed(),
-            interrupted: &interrupt::asked,
-            progress: &progress,
-        },
-    );
+    let limits = Limits {
+        seed: options.seed,
+        rounds: None,
+        deadline: Some(options.deadline),
+        gap: options.gap,
+        threads: options.threads.into(),
+        elapsed: &|| began.elapsed(),
+        interrupted: &interrupt::asked,
+        progress: &progress,
+    };
+    let found = match options.engine {
+        Engine::Search => search(cluster, &limits),
+        Engine::Annealing => annealing(cluster, &ServiceFabric::default(), &limits),
+    };
     if let Some(line) = line {
         line.finish();
     }
