@@ -22,9 +22,12 @@
 mod anneal;
 mod audit;
 mod bound;
+mod budgeted;
 mod builder;
 mod cluster;
+mod consolidate;
 mod cost;
+mod emptied;
 mod limits;
 mod mend;
 mod random;
@@ -33,6 +36,7 @@ mod search;
 mod state;
 mod tally;
 mod value;
+pub mod vro;
 
 pub use audit::{Violation, audit};
 pub use bound::bound;
@@ -42,6 +46,8 @@ pub use cluster::{
     Metric, MetricIx, Node, NodeIx, NodeState, Objective, Reassignment, Replica, ReplicaIx, Role,
     Rule, Service, ServiceIx,
 };
+pub use consolidate::consolidate;
+pub use emptied::{Consolidated, emptied_bound};
 pub use limits::{Limits, Progress};
 pub use search::{Found, search};
 pub use value::{Value, evaluate};
