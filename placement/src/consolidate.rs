@@ -21,6 +21,8 @@ const SAMPLE: usize = 12;
 const POOL: usize = 8;
 /// Nodes that are tried before the search gives up on one more.
 const TRIES: usize = 6;
+/// Exchanges between nodes that are tried before one with the pool.
+const BALANCE: usize = 20;
 /// Exchanges for which a replica that came from the pool stays: this, and as much again at random.
 const MEMORY: u64 = 8;
 
@@ -76,6 +78,8 @@ struct Search<'c, 'l> {
     size: Vec<f64>,
     /// Size of a unit, by metric.
     weight: Vec<f64>,
+    /// Demand of an average node in use, by metric: the mix that a node should have room for.
+    mix: Vec<f64>,
     /// The step until which each replica stays where it is.
     stays: Vec<u64>,
     random: Random,
@@ -112,6 +116,12 @@ impl<'c, 'l> Search<'c, 'l> {
                 share * share / capacity.max(1.0)
             })
             .collect();
+        let nodes = open.iter().filter(|open| **open).count().max(1) as f64;
+        let mix = |metric: usize| {
+            let nodes_in_use = (0..open.len()).filter(|node| open[*node]);
+            nodes_in_use.map(|node| state.usage(node)[metric] as f64).sum::<f64>() / nodes
+        };
+        let mix = (0..cluster.metrics.len()).map(mix).collect();
         let replicas = state.assignment().len();
         let size = |replica: usize| {
             let demand = state.demand(replica).iter().zip(&weight);
@@ -120,6 +130,7 @@ impl<'c, 'l> Search<'c, 'l> {
         Search {
             size: (0..replicas).map(size).collect(),
             weight,
+            mix,
             stays: vec![0; replicas],
             moves,
             open,
@@ -141,12 +152,18 @@ impl<'c, 'l> Search<'c, 'l> {
 
     /// Empties nodes until no attempt succeeds. Keys mix cost and size of a node.
     fn empty_nodes(&mut self, by_cost: f64, steps: u64, bound: usize) {
+        // What can be placed without exchanges, first.
+        for node in self.candidates(by_cost) {
+            if self.emptied < bound {
+                self.empty(node, Some(0.0), 0);
+            }
+        }
         while self.emptied < bound {
-            let mut nodes = self.candidates(by_cost);
-            nodes.truncate(TRIES);
+            let nodes = self.candidates(by_cost);
             // The moves of others that make room cost too: as few as possible at first.
             let attempts = [Some(0.0), Some(0.5), None].into_iter();
-            let mut attempts = attempts.flat_map(|extra| nodes.iter().map(move |of| (*of, extra)));
+            let mut attempts =
+                attempts.flat_map(|extra| nodes.iter().take(TRIES).map(move |of| (*of, extra)));
             if !attempts.any(|(node, extra)| self.empty(node, extra, steps)) {
                 return;
             }
@@ -208,6 +225,13 @@ impl<'c, 'l> Search<'c, 'l> {
             self.steps += 1;
             if pool.is_empty() || self.is_over() {
                 break;
+            }
+            for _ in 0..BALANCE {
+                if let Some(nodes) = self.balance(limit) {
+                    for node in nodes {
+                        pool.retain(|replica| !self.place_on(*replica, node));
+                    }
+                }
             }
             let Some(swap) = self.best_swap(pool, limit) else { continue };
             let comes = pool.remove(swap.comes);
@@ -339,6 +363,74 @@ impl<'c, 'l> Search<'c, 'l> {
                 *best = Some(Swap { gain, comes, node, leaves });
             }
         }
+    }
+
+    /// Moves a random replica to a random node, or exchanges two, if that improves what the nodes have room
+    /// for. The two nodes, if so.
+    fn balance(&mut self, limit: f64) -> Option<[usize; 2]> {
+        let state = &self.moves.state;
+        let one = self.random.below(self.size.len());
+        let from = state.node_of(one)?.ix();
+        let to = self.random.below(self.open.len());
+        if from == to || !self.open[from] || !self.open[to] || self.stays[one] > self.steps {
+            return None;
+        }
+        let there = state.replicas_on(to);
+        let other = match self.random.below(there.len() + 1) {
+            0 => None,
+            position => Some(there[position - 1] as usize),
+        };
+        if other.is_some_and(|other| self.stays[other] > self.steps) {
+            return None;
+        }
+        let before = self.room(from, None, None)? + self.room(to, None, None)?;
+        let after = self.room(from, Some(one), other)? + self.room(to, other, Some(one))?;
+        if after <= before + 1e-12 {
+            return None;
+        }
+        let cost = self.moves.leaving(one) + other.map_or(0.0, |other| self.moves.leaving(other));
+        if !self.may_spend(cost, limit) {
+            return None;
+        }
+        let (at, to_node) = (NodeIx::new(from), NodeIx::new(to));
+        self.moves.take(one);
+        other.map(|other| self.moves.take(other));
+        if self.moves.state.allows(one, to_node) {
+            self.moves.put(one, to_node);
+            let Some(other) = other else { return Some([from, to]) };
+            if self.moves.state.allows(other, at) {
+                self.moves.put(other, at);
+                return Some([from, to]);
+            }
+            self.moves.take(one);
+        }
+        self.moves.put(one, at);
+        other.inspect(|other| self.moves.put(*other, to_node));
+        None
+    }
+
+    /// What a node has room for, once a replica has left and another one has come: the number of average
+    /// mixes, squared, because room on one node is worth more than on two. `None`: no room.
+    fn room(&self, node: usize, leaves: Option<usize>, comes: Option<usize>) -> Option<f64> {
+        let state = &self.moves.state;
+        let (mut least, mut sum, mut count) = (f64::INFINITY, 0.0, 0.0);
+        for (metric, mix) in self.mix.iter().enumerate() {
+            let capacity = state.capacity(node)[metric];
+            if capacity == Amount::MAX || *mix <= 0.0 {
+                continue;
+            }
+            let demand = |of: Option<usize>| of.map_or(0, |replica| state.demand(replica)[metric]);
+            let free = capacity - state.usage(node)[metric] + demand(leaves) - demand(comes);
+            if free < 0 && demand(comes) > 0 {
+                return None;
+            }
+            let room = free as f64 / mix;
+            least = least.min(room);
+            sum += room;
+            count += 1.0;
+        }
+        // A little for room that only some replicas can use.
+        Some(if count > 0.0 { least * least.abs() + 0.01 * (sum / count) * (sum / count) } else { 0.0 })
     }
 
     /// The replicas of a node that may leave it, one of each demand where no rule is about them.

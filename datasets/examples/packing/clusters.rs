@@ -2,7 +2,8 @@
 //!
 //! | clusters | Eigen | here |
 //! |---|---|---|
-//! | 1 to 4 | physical machines: memory, disk | requests of virtual machines: processors, memory |
+//! | 1, 2 | physical machines: memory, disk | requests of virtual machines: processors, memory |
+//! | 3, 4 | the same | requests of virtual machines: memory; 4 to 256 GiB of disk, made up |
 //! | 5, 6 | physical machines: processors, memory, disk | pods: processors, memory, GPUs |
 //! | 7 to 10 | ECS machines: memory, number of cloud disks | requests of virtual machines: memory; 1, 2 or 4 disks, made up |
 //!
@@ -51,7 +52,7 @@ struct Shape {
     used: f64,
     /// Capacity of a node by metric.
     capacity: [i64; 2],
-    disks: bool,
+    metrics: [&'static str; 2],
     /// Seconds of the trace at which it ends.
     until: u32,
 }
@@ -61,22 +62,29 @@ const fn gib(memory: i64) -> i64 {
     memory * 1024 * 95 / 100
 }
 
+/// The same of local disk, to 85 %.
+const fn disk(gib: i64) -> i64 {
+    gib * 85 / 100
+}
+
 const END: u32 = 2_100_000;
 const DAY: u32 = 86_400;
 
 /// Makes the ten clusters.
 pub fn ten(vms: &Path, pods: &Path, seed: u64) -> Result<Vec<Pool>, Box<dyn Error>> {
     let all = requests(&vms.join("vms.parquet"))?;
-    let shape = |nodes, used, capacity, disks, until| Shape { nodes, used, capacity, disks, until };
+    let shape =
+        |nodes, used, capacity, metrics, until| Shape { nodes, used, capacity, metrics, until };
+    let (machine, local, cloud) = (["cores", "memory"], ["memory", "disk"], ["memory", "disks"]);
     let shapes = [
-        shape(445, 1.0 - 156.0 / 445.0, [64, gib(192)], false, END),
-        shape(158, 1.0 - 64.0 / 158.0, [64, gib(172)], false, END - DAY / 2),
-        shape(211, 1.0 - 89.0 / 211.0, [96, gib(256)], false, END - DAY),
-        shape(203, 1.0 - 76.0 / 203.0, [48, gib(144)], false, END - DAY / 4),
-        shape(451, 1.0 - 141.0 / 451.0, [gib(64), 16], true, END),
-        shape(230, 1.0 - 20.0 / 230.0, [gib(64), 16], true, END - DAY / 2),
-        shape(281, 1.0 - 52.0 / 281.0, [gib(128), 16], true, END - DAY),
-        shape(1476, 1.0 - 96.0 / 1476.0, [gib(64), 16], true, END),
+        shape(445, 1.0 - 156.0 / 445.0, [64, gib(192)], machine, END),
+        shape(158, 1.0 - 64.0 / 158.0, [64, gib(172)], machine, END - DAY / 2),
+        shape(211, 1.0 - 89.0 / 211.0, [gib(256), disk(2048)], local, END - DAY),
+        shape(203, 1.0 - 76.0 / 203.0, [gib(144), disk(1024)], local, END - DAY / 4),
+        shape(451, 1.0 - 141.0 / 451.0, [gib(64), 16], cloud, END),
+        shape(230, 1.0 - 20.0 / 230.0, [gib(64), 16], cloud, END - DAY / 2),
+        shape(281, 1.0 - 52.0 / 281.0, [gib(128), 16], cloud, END - DAY),
+        shape(1476, 1.0 - 96.0 / 1476.0, [gib(64), 16], cloud, END),
     ];
     let mut pools = Vec::new();
     for (number, shape) in (1..).zip(&shapes[..4]) {
@@ -104,11 +112,13 @@ fn of_requests(name: &str, shape: &Shape, all: &[Request], seed: u64) -> Pool {
     let demands: Vec<[i64; 2]> = all
         .iter()
         .map(|request| {
-            if shape.disks {
-                [request.memory, [1, 2, 4][rng.random_range(0..3_usize)]]
-            } else {
-                [request.cores, request.memory]
-            }
+            shape.metrics.map(|metric| match metric {
+                "cores" => request.cores,
+                "disks" => [1, 2, 4][rng.random_range(0..3_usize)],
+                // Each size from 4 to 256 is as likely as its double.
+                "disk" => (4.0 * 64_f64.powf(rng.random::<f64>())) as i64,
+                _ => request.memory,
+            })
         })
         .collect();
     let is_live = |request: &Request| {
@@ -154,8 +164,7 @@ fn of_requests(name: &str, shape: &Shape, all: &[Request], seed: u64) -> Pool {
     for Reverse((_, arrival)) in ends.into_sorted_vec().into_iter().rev() {
         fleet.ends(arrival);
     }
-    let metrics = if shape.disks { ["memory", "disks"] } else { ["cores", "memory"] };
-    fleet.pool(name, &metrics)
+    fleet.pool(name, &shape.metrics)
 }
 
 /// Pods that come in random order until the fleet is used to 40 % more than wanted, or to 95 %, and of

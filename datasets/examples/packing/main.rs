@@ -13,7 +13,7 @@ mod clusters;
 mod read;
 
 use clusters::{Event, Pool};
-use placement::vro::{Exchange, Norm, Offline, Placer, Policy, Skewness, Vro, empty_nodes};
+use placement::vro::{Norm, Offline, Placer, Policy, Skewness, Vro, empty_nodes};
 use placement::{Cluster, Consolidated, Limits, ReplicaIx, consolidate, emptied_bound};
 use std::error::Error;
 use std::path::Path;
