@@ -23,9 +23,12 @@ mod anneal;
 mod audit;
 mod audit_schedule;
 mod bound;
+mod budgeted;
 mod builder;
 mod cluster;
+mod consolidate;
 mod cost;
+mod emptied;
 mod explain;
 mod limits;
 mod mend;
@@ -39,6 +42,7 @@ mod tally;
 #[cfg(test)]
 mod undo;
 mod value;
+pub mod vro;
 
 pub use audit::{Violation, audit};
 pub use audit_schedule::{ScheduleFlaw, audit_schedule};
@@ -49,6 +53,8 @@ pub use cluster::{
     Metric, MetricIx, Node, NodeIx, NodeState, Objective, Reassignment, Replica, ReplicaIx, Role,
     Rule, Service, ServiceIx,
 };
+pub use consolidate::consolidate;
+pub use emptied::{Consolidated, emptied_bound};
 pub use explain::{
     Explanation, InTheWay, MoveReason, NodeClass, NotPlaced, Obstacle, Outcome, Relaxation, explain,
 };
