@@ -12,7 +12,30 @@ pub fn bound(cluster: &Cluster) -> f64 {
     match &cluster.objective {
         Objective::Failovers(of) => failovers(cluster, of),
         Objective::Reassignment(of) => reassignment(cluster, of),
+        Objective::FewestNodes => fewest_nodes(cluster) as f64,
     }
+}
+
+/// The nodes that hold the demand of each metric, the largest ones first.
+fn fewest_nodes(cluster: &Cluster) -> usize {
+    let takes = |state: NodeState| matches!(state, NodeState::Up | NodeState::Closed);
+    let of_metric = |metric: usize| {
+        let nodes = cluster.nodes.iter().filter(|node| takes(node.state));
+        let Some(mut capacity) = nodes.map(|node| node.capacity[metric]).collect::<Option<Vec<Amount>>>()
+        else {
+            return 0;
+        };
+        capacity.sort_unstable_by(|one, other| other.cmp(one));
+        let mut left: Amount = cluster.replicas.iter().map(|replica| replica.demand[metric]).sum();
+        let needed = capacity.iter().take_while(|capacity| {
+            let is_needed = left > 0;
+            left -= **capacity;
+            is_needed
+        });
+        needed.count()
+    };
+    let nodes = (0..cluster.metrics.len()).map(of_metric).max().unwrap_or(0);
+    nodes.max(usize::from(!cluster.replicas.is_empty()))
 }
 
 /// The replicas that must leave each node, by weight; and the fragmentation of today, of which a move

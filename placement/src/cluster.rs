@@ -217,6 +217,8 @@ pub enum Objective {
     Failovers(Failovers),
     /// Costs of load, balance and moves: the ROADEF/EURO challenge of 2012.
     Reassignment(Reassignment),
+    /// Nodes with a replica; moves are free. Vector bin packing, where nodes are equal.
+    FewestNodes,
 }
 
 /// Failovers now, and those to expect because of fragmentation. SIL eq. 5' to 12.

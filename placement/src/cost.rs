@@ -139,6 +139,7 @@ impl<'a> Costs<'a> {
         };
         match self.objective {
             Objective::Failovers(_) => self.move_cost[replica],
+            Objective::FewestNodes => 0.0,
             Objective::Reassignment(of) => {
                 of.replica_moves * state.cluster.replicas[replica].move_cost
                     + of.node_moves * f64::from(of.between[origin.ix()][node.ix()])
@@ -170,6 +171,7 @@ impl<'a> Costs<'a> {
                 }
                 change + self.fragmentation(of, &[Shift { replica, from, to }])
             }
+            Objective::FewestNodes => change,
         }
     }
 
@@ -232,6 +234,7 @@ impl<'a> Costs<'a> {
                     + self.most_moved_change(of, state, &shifts)
             }
             Objective::Failovers(of) => change + self.fragmentation(of, &shifts),
+            Objective::FewestNodes => change,
         }
     }
 

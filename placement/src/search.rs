@@ -5,6 +5,7 @@ use crate::audit::{Violation, audit};
 use crate::bound::bound;
 use crate::cluster::{Assignment, Cluster, NodeIx, Objective, ReplicaIx};
 use crate::cost::Costs;
+use crate::fewest::{emptied, packed};
 use crate::limits::{Limits, Progress};
 use crate::mend::mend;
 use crate::order::Ordered;
@@ -50,14 +51,34 @@ pub fn search(cluster: &Cluster, limits: &Limits) -> Found {
 }
 
 fn search_in_order(cluster: &Cluster, limits: &Limits) -> Found {
-    let bound = bound(cluster);
-    let mut state = State::today(cluster);
-    make_valid(&mut state, limits);
-    let costs = Costs::new(&state);
-    (limits.progress)(&Progress { value: costs.total, bound });
+    let mut bound = bound(cluster);
+    let valid = || {
+        let mut state = State::today(cluster);
+        make_valid(&mut state, limits);
+        state
+    };
+    let with_costs = || {
+        let state = valid();
+        let costs = Costs::new(&state);
+        (limits.progress)(&Progress { value: costs.total, bound });
+        (state, costs)
+    };
     let assignment = match &cluster.objective {
-        Objective::Reassignment(_) => anneal(&state, &costs, limits, bound),
-        Objective::Failovers(_) => polish(state, costs),
+        Objective::Reassignment(_) => {
+            let (state, costs) = with_costs();
+            anneal(&state, &costs, limits, bound)
+        }
+        Objective::Failovers(_) => {
+            let (state, costs) = with_costs();
+            polish(state, costs)
+        }
+        Objective::FewestNodes => match packed(cluster, limits) {
+            Some((assignment, proved)) => {
+                bound = bound.max(proved);
+                assignment
+            }
+            None => emptied(cluster, valid().assignment().clone(), limits),
+        },
     };
     Found {
         value: evaluate(cluster, &assignment),

@@ -5,7 +5,7 @@ use crate::cluster::{
     Assignment, Cluster, Failovers, LevelIx, MetricIx, NodeState, Objective, Reassignment,
 };
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Value of an assignment, by term.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -24,6 +24,10 @@ pub fn evaluate(cluster: &Cluster, assignment: &Assignment) -> Value {
             ("fragmentation", costs.fragmentation * fragmentation(cluster, costs, assignment)),
         ]),
         Objective::Reassignment(costs) => reassignment(cluster, costs, assignment),
+        Objective::FewestNodes => {
+            let used: BTreeSet<_> = assignment.iter().flatten().collect();
+            BTreeMap::from([("nodes", used.len() as f64)])
+        }
     };
     Value { total: terms.values().sum(), terms }
 }

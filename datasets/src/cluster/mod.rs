@@ -4,10 +4,12 @@ mod broken;
 mod error;
 mod file;
 pub mod kubernetes;
+mod numbers;
 mod reservation;
 mod result;
 pub mod roadef;
 mod schema;
+pub mod vectorpack;
 mod whole_file;
 
 pub use error::ClusterError;

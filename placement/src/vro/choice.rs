@@ -169,3 +169,88 @@ impl Vro {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Choice, angle, angle_after};
+    use crate::cluster::{Amount, Cluster, NodeIx};
+    use crate::state::State;
+    use crate::vro::policy::{Norm, Policy, Skewness, Vro};
+
+    /// Nodes of 10 by 20 on which some amounts are used, and a new replica, the last one.
+    fn cluster(used: &[[Amount; 2]], new: [Amount; 2]) -> Cluster {
+        let mut builder = Cluster::builder("nodes").metric("cpu", false).metric("disk", false);
+        for node in 0..used.len() {
+            builder = builder.node(&format!("n{node}"), [Some(10), Some(20)]);
+        }
+        for (node, used) in used.iter().enumerate() {
+            builder = builder.replica(&format!("r{node}"), Some(&format!("n{node}")), *used);
+        }
+        builder.replica("new", None, new).build()
+    }
+
+    fn chosen(cluster: &Cluster, policy: Policy) -> Option<NodeIx> {
+        let replica = cluster.replicas.len() - 1;
+        Choice::new(cluster, policy).best(&State::today(cluster), replica, |_| true)
+    }
+
+    fn near(one: f64, other: f64) -> bool {
+        (one - other).abs() < 1e-12
+    }
+
+    /// 6 of 10 and 8 of 20 are used; 1 and 4 come: what is left is (0.3, 0.4), before (0.4, 0.6).
+    #[test]
+    fn scores_are_those_of_equations_1_and_3_to_5() {
+        let cluster = cluster(&[[6, 8]], [1, 4]);
+        let state = State::today(&cluster);
+        let vro = |norm, skewness| Vro { norm, beta: 0.5, ..Vro::new(skewness) };
+        // Fragments: 3 mod 2 of 10, and 8 mod 5 of 20.
+        let fragments = 0.5 * (0.1 + 0.15);
+        let loss = |norm| vro(norm, Skewness::Diagonal).loss(&state, 0, 1, &[2, 5]);
+        assert!(near(loss(Norm::L2), 0.5 + fragments));
+        assert!(near(loss(Norm::L1), 0.7 + fragments));
+        let skew = |skewness| vro(Norm::L2, skewness).skew(&state, 0, 1);
+        assert!(near(skew(Skewness::Diagonal), -0.7 / (0.5 * 2.0_f64.sqrt())));
+        assert!(near(skew(Skewness::Bottleneck), -0.3));
+        assert!(near(skew(Skewness::DotProduct), -(0.1 * 0.4 + 0.2 * 0.6)));
+    }
+
+    /// What is left is (0.4, 0.6), and (0.9, 0.8) if the replica of the node leaves and the new one comes.
+    #[test]
+    fn angles_are_to_the_diagonal() {
+        let cluster = cluster(&[[6, 8]], [1, 4]);
+        let state = State::today(&cluster);
+        let angle_of = |x: f64, y: f64| (x.atan2(y) - std::f64::consts::FRAC_PI_4).abs();
+        assert!((angle(&state, 0) - angle_of(0.4, 0.6)).abs() < 1e-7);
+        assert!((angle_after(&state, 0, 0, 1) - angle_of(0.9, 0.8)).abs() < 1e-7);
+    }
+
+    /// Left after the replica, as shares: (0, 0.5), (0.5, 0.1), (0.4, 0.4) and (0.8, 0.8).
+    #[test]
+    fn policies_differ_where_losses_are_near() {
+        let cluster = cluster(&[[9, 8], [4, 16], [5, 10], [1, 2]], [1, 2]);
+        let vro = |delta, skewness| Vro { delta, beta: 0.0, ..Vro::new(skewness) };
+        let node = |policy| chosen(&cluster, policy).map(NodeIx::ix);
+        // Loss first: 0.5, 0.51, 0.57 and 1.13.
+        assert_eq!(node(Policy::FirstFit), Some(0));
+        assert_eq!(node(Policy::BestFit(Norm::L2)), Some(0));
+        for skewness in [Skewness::Diagonal, Skewness::Bottleneck, Skewness::DotProduct] {
+            assert_eq!(node(Policy::Vro(vro(0.0, skewness))), Some(0));
+        }
+        // Skewness second: the third node is on the diagonal and has the largest bottleneck.
+        assert_eq!(node(Policy::Vro(vro(0.1, Skewness::Diagonal))), Some(2));
+        assert_eq!(node(Policy::Vro(vro(0.1, Skewness::Bottleneck))), Some(2));
+        // 0.1 (0.1 + 0.6), 0.1 (0.6 + 0.2), 0.1 (0.5 + 0.5).
+        assert_eq!(node(Policy::Vro(vro(0.1, Skewness::DotProduct))), Some(2));
+        assert_eq!(node(Policy::Vro(vro(0.02, Skewness::DotProduct))), Some(1));
+        // Percentages used: 75, 70, 60 and 20.
+        assert_eq!(node(Policy::MostAllocated), Some(0));
+        assert_eq!(node(Policy::requested_to_capacity_ratio()), Some(0));
+    }
+
+    #[test]
+    fn a_node_without_room_is_not_chosen() {
+        let cluster = cluster(&[[10, 0], [0, 19]], [1, 2]);
+        assert_eq!(chosen(&cluster, Policy::BestFit(Norm::L1)), None);
+    }
+}

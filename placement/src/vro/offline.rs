@@ -16,9 +16,6 @@ pub struct Offline {
     pub policy: Policy,
     /// The exchange phase: Eigen's columns with a plus sign have one.
     pub exchange: Option<Exchange>,
-    /// Whether the moves of a node that could not be emptied are undone. Algorithm 1 rolls back only
-    /// where the budget ends; read literally, such moves stay and cost.
-    pub undo_incomplete: bool,
 }
 
 /// Parameters of the exchange phase, by the names of algorithm 3. The paper has no numbers.
@@ -51,7 +48,6 @@ impl Offline {
         Offline {
             policy: Policy::Vro(Vro::new(skewness)),
             exchange: Some(Exchange::default()),
-            undo_incomplete: true,
         }
     }
 }
@@ -69,20 +65,15 @@ pub fn empty_nodes(cluster: &Cluster, budget: f64, offline: &Offline) -> Consoli
     }
     match &offline.exchange {
         None => {
-            best.migrate(&mut choice, offline.undo_incomplete);
+            best.migrate(&mut choice);
         }
-        Some(exchange) => best = search(best, exchange, &mut choice, offline.undo_incomplete),
+        Some(exchange) => best = search(best, exchange, &mut choice),
     }
     Consolidated::new(cluster, best.moves.state.assignment().clone())
 }
 
 /// Algorithm 3: the binary search of the angle above which nodes exchange replicas.
-fn search<'c>(
-    today: Packed<'c>,
-    exchange: &Exchange,
-    choice: &mut Choice,
-    undo: bool,
-) -> Packed<'c> {
+fn search<'c>(today: Packed<'c>, exchange: &Exchange, choice: &mut Choice) -> Packed<'c> {
     let mut best = today;
     for _ in 0..exchange.iterations {
         let start = best.clone();
@@ -91,7 +82,7 @@ fn search<'c>(
             let theta = f64::midpoint(low, high);
             let mut trial = start.clone();
             trial.exchange(theta);
-            let complete = trial.migrate(choice, undo);
+            let complete = trial.migrate(choice);
             if trial.moves.affords(0.0) && trial.count() < best.count() {
                 best = trial;
             }
@@ -122,8 +113,10 @@ impl Packed<'_> {
     }
 
     /// Algorithm 1: empties the node whose replicas cost least, and so on. Whether it ended before the
-    /// budget did. The paper does not say in which order the replicas leave a node: the largest first.
-    fn migrate(&mut self, choice: &mut Choice, undo: bool) -> bool {
+    /// budget did. The paper does not say in which order the replicas leave a node (the largest first here),
+    /// and rolls a node back only where the budget ends. Here, one that cannot be emptied is rolled back too:
+    /// its moves would only cost.
+    fn migrate(&mut self, choice: &mut Choice) -> bool {
         let sizes = sizes(&self.moves.state);
         let mut visited = vec![false; self.in_use.len()];
         loop {
@@ -144,10 +137,7 @@ impl Packed<'_> {
                 let others = |other: usize| other != node && in_use[other];
                 let Some(to) = choice.best(&self.moves.state, replica, others) else {
                     stays = true;
-                    if undo {
-                        break;
-                    }
-                    continue;
+                    break;
                 };
                 self.moves.take(replica);
                 self.moves.put(replica, to);
@@ -157,10 +147,10 @@ impl Packed<'_> {
                     return false;
                 }
             }
-            if !stays {
-                self.in_use[node] = false;
-            } else if undo {
+            if stays {
                 self.return_to(node, moved);
+            } else {
+                self.in_use[node] = false;
             }
         }
     }

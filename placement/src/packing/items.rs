@@ -1,0 +1,61 @@
+//! Items and equal bins.
+
+use crate::cluster::Amount;
+
+/// Items that go into equal bins: vector bin packing.
+#[derive(Clone, Debug)]
+pub(crate) struct Items {
+    /// Capacity of a bin by dimension; all are positive.
+    pub(crate) capacity: Vec<Amount>,
+    /// Size by dimension, of all items one after the other.
+    sizes: Vec<Amount>,
+}
+
+/// Items by bin, by position; no bin is empty.
+pub(crate) type Packing = Vec<Vec<usize>>;
+
+impl Items {
+    pub(crate) fn new(capacity: Vec<Amount>, sizes: Vec<Amount>) -> Items {
+        Items { capacity, sizes }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.sizes.len().checked_div(self.dims()).unwrap_or(0)
+    }
+
+    pub(crate) fn dims(&self) -> usize {
+        self.capacity.len()
+    }
+
+    pub(crate) fn size(&self, item: usize) -> &[Amount] {
+        &self.sizes[item * self.dims()..(item + 1) * self.dims()]
+    }
+
+    /// Some of the items, in this order.
+    pub(crate) fn some(&self, of: &[usize]) -> Items {
+        let sizes = of.iter().flat_map(|item| self.size(*item).iter().copied());
+        Items { capacity: self.capacity.clone(), sizes: sizes.collect() }
+    }
+
+    pub(crate) fn total(&self, dim: usize) -> Amount {
+        (0..self.len()).map(|item| self.size(item)[dim]).sum()
+    }
+
+    pub(crate) fn fits(&self, item: usize, free: &[Amount]) -> bool {
+        self.size(item).iter().zip(free).all(|(size, free)| size <= free)
+    }
+
+    /// Sizes as shares of a bin.
+    pub(crate) fn shares(&self) -> Vec<f64> {
+        let capacity = self.capacity.iter().cycle();
+        self.sizes.iter().zip(capacity).map(|(size, limit)| *size as f64 / *limit as f64).collect()
+    }
+}
+
+pub(crate) fn take(free: &mut [Amount], size: &[Amount]) {
+    free.iter_mut().zip(size).for_each(|(free, size)| *free -= size);
+}
+
+pub(crate) fn give(free: &mut [Amount], size: &[Amount]) {
+    free.iter_mut().zip(size).for_each(|(free, size)| *free += size);
+}

@@ -1,0 +1,102 @@
+//! The pattern worth most: a knapsack of several dimensions, by depth-first search.
+
+use super::items::{Items, take};
+use super::master::Pattern;
+
+/// Items with a price, the best ones for their size first.
+pub(crate) struct Pricing<'i> {
+    items: &'i Items,
+    /// Items by worth for size, with price and size; the size is a mean over the dimensions, weighted.
+    order: Vec<(usize, f64, f64)>,
+    free: Vec<i64>,
+    chosen: Vec<usize>,
+    best: f64,
+    pub(crate) found: Vec<Pattern>,
+    /// Steps that are left.
+    steps: u64,
+}
+
+impl<'i> Pricing<'i> {
+    /// `weight` by dimension sums up to one.
+    pub(crate) fn new(items: &'i Items, shares: &[f64], price: &[f64], weight: &[f64]) -> Pricing<'i> {
+        let dims = items.dims();
+        let size = |item: usize| -> f64 {
+            let sizes = shares[item * dims..(item + 1) * dims].iter().zip(weight);
+            sizes.map(|(size, weight)| size * weight).sum::<f64>().max(1e-9)
+        };
+        let mut order: Vec<(usize, f64, f64)> = (0..items.len())
+            .filter(|item| price[*item] > 1e-12)
+            .map(|item| (item, price[item], size(item)))
+            .collect();
+        order.sort_by(|one, other| {
+            (other.1 / other.2).total_cmp(&(one.1 / one.2)).then(one.0.cmp(&other.0))
+        });
+        Pricing {
+            items,
+            order,
+            free: items.capacity.clone(),
+            chosen: Vec::new(),
+            best: 0.0,
+            found: Vec::new(),
+            steps: 0,
+        }
+    }
+
+    /// Looks for patterns worth more than `above`, each worth more than the one before; those with `first`, if there
+    /// is one. Returns the most that a pattern is worth, at least `above`, if that is certain, and the steps.
+    pub(crate) fn search(&mut self, first: Option<usize>, above: f64, steps: u64) -> (Option<f64>, u64) {
+        (self.best, self.steps) = (above, steps);
+        self.free.clone_from(&self.items.capacity);
+        self.chosen.clear();
+        let (mut room, mut worth) = (1.0, 0.0);
+        if let Some(at) = first {
+            let (item, price, size) = self.order[at];
+            take(&mut self.free, self.items.size(item));
+            self.chosen.push(item);
+            (room, worth) = (room - size, price);
+        }
+        self.extend(0, room, worth, first);
+        ((self.steps > 0).then_some(self.best), steps - self.steps)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    fn extend(&mut self, from: usize, room: f64, worth: f64, first: Option<usize>) {
+        if worth > self.best + 1e-9 {
+            self.best = worth;
+            let index = |item: &usize| u16::try_from(*item).expect("few items");
+            let mut pattern: Pattern = self.chosen.iter().map(index).collect();
+            pattern.sort_unstable();
+            self.found.push(pattern);
+        }
+        for at in from..self.order.len() {
+            if self.steps == 0 || worth + self.most(at, room) <= self.best + 1e-9 {
+                return;
+            }
+            self.steps -= 1;
+            let (item, price, size) = self.order[at];
+            if Some(at) != first && self.items.fits(item, &self.free) {
+                take(&mut self.free, self.items.size(item));
+                self.chosen.push(item);
+                self.extend(at + 1, room - size, worth + price, first);
+                self.chosen.pop();
+                super::items::give(&mut self.free, self.items.size(item));
+            }
+        }
+    }
+
+    /// What the items from a position on are worth at most in the room that is left: the last one in part.
+    fn most(&self, from: usize, room: f64) -> f64 {
+        let (mut room, mut worth) = (room.max(0.0), 0.0);
+        for (_, price, size) in &self.order[from..] {
+            if *size >= room {
+                return worth + price * room / size;
+            }
+            room -= size;
+            worth += price;
+        }
+        worth
+    }
+}
