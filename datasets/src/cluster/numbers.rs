@@ -57,16 +57,26 @@ impl Numbers {
 
     /// The next number, from 0 to `most`.
     pub(super) fn next(&mut self, what: &str, most: Amount) -> Result<Amount, ClusterError> {
+        self.between(what, 0, most)
+    }
+
+    /// The next number, from `least` to `most`.
+    pub(super) fn between(
+        &mut self,
+        what: &str,
+        least: Amount,
+        most: Amount,
+    ) -> Result<Amount, ClusterError> {
         match self.word().map(str::to_owned) {
             None => {
                 self.position += 1;
                 Err(self.broken(format!("the file ends; {what} is missing")))
             }
             Some(word) => match word.parse() {
-                Ok(number) if (0..=most).contains(&number) => Ok(number),
+                Ok(number) if (least..=most).contains(&number) => Ok(number),
                 _ => {
                     let shown: String = word.chars().take(40).collect();
-                    let rule = format!("{what} is {shown:?}; it must be from 0 to {most}");
+                    let rule = format!("{what} is {shown:?}; it must be from {least} to {most}");
                     Err(self.broken(rule))
                 }
             },

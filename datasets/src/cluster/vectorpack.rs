@@ -1,5 +1,6 @@
 //! Instances of vector bin packing in the form of Vectorpack (`.vbp`): the number of dimensions, the capacities of a
 //! bin, the number of lines, and lines of sizes with how many items have them. Whole numbers, separated by white space.
+//! Sizes may be less than zero: some published instances have such items.
 
 use super::ClusterError;
 use super::numbers::{Numbers, SUM};
@@ -34,7 +35,8 @@ pub fn read(file: &Path) -> Result<Cluster, ClusterError> {
     for _ in 0..lines {
         let mut limits = capacity.iter();
         let size = numbers.list(metrics.len(), |n| {
-            n.next("a size", limits.next().copied().unwrap_or_default())
+            let limit = limits.next().copied().unwrap_or_default();
+            n.between("a size", -limit, limit)
         })?;
         let times = numbers.count("a number of items")?;
         if sizes.len() + times > ITEMS {
@@ -109,7 +111,7 @@ mod tests {
         for (text, rule) in [
             ("0 1", "the number of dimensions must be 1 or more"),
             ("2 10", "a capacity is missing"),
-            ("1 10 1 11 1", "a size is \"11\"; it must be from 0 to 10"),
+            ("1 10 1 11 1", "a size is \"11\"; it must be from -10 to 10"),
             ("1 10 1 5 200000", "there are more than 100000 items"),
             ("1 10 1 5 1 7", "the file must end here"),
             ("1 1000000000000 1 1 5000", "the sum of dimension 0 exceeds"),

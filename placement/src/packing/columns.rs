@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 const STEPS: u64 = 300;
 const BEST_STEPS: u64 = 3_000_000;
 /// Items that are looked at for patterns before the prices change, and patterns that suffice.
-const SEEDS: usize = 60;
-const ENOUGH: usize = 30;
+const SEEDS: usize = 80;
+const ENOUGH: usize = 40;
 /// Patterns that are kept for the next packing.
 const KEPT: usize = 30_000;
 /// Prices are rounded to this part of one for the bound.
@@ -31,6 +31,16 @@ impl<'i> Columns<'i> {
         Columns { items, pool: BTreeSet::new(), random }
     }
 
+    /// The bins of a packing are patterns.
+    pub(crate) fn learn(&mut self, packing: &Packing) {
+        let index = |item: &usize| u16::try_from(*item).expect("few items");
+        for bin in packing {
+            let mut pattern: Pattern = bin.iter().map(index).collect();
+            pattern.sort_unstable();
+            self.pool.insert(pattern);
+        }
+    }
+
     /// A lower bound from the prices of the linear program, and the prices' program.
     pub(crate) fn bound(&mut self, known: usize, effort: &mut Effort) -> usize {
         let all: Vec<usize> = (0..self.items.len()).collect();
@@ -42,7 +52,8 @@ impl<'i> Columns<'i> {
         let price: Vec<f64> = master.price.iter().map(|price| (price.max(0.0) * PARTS).floor()).collect();
         let (worth, steps) = Prices::new(self.items, &price).best(0.0, 10 * BEST_STEPS);
         effort.spend(steps);
-        worth.map_or(0, |worth| (price.iter().sum::<f64>() / worth.max(1.0)).ceil() as usize)
+        let total: f64 = price.iter().zip(&self.items.count).map(|(price, count)| price * f64::from(*count)).sum();
+        worth.map_or(0, |worth| (total / worth.max(1.0)).ceil() as usize)
     }
 
     /// The linear program of some items, and whether no pattern improves it.
@@ -52,7 +63,7 @@ impl<'i> Columns<'i> {
         for (at, item) in of.iter().enumerate() {
             position[*item] = u16::try_from(at).ok();
         }
-        let mut master = Master::new(items.len());
+        let mut master = Master::new(&items.count);
         let mut known: BTreeSet<Pattern> = BTreeSet::new();
         for pattern in &self.pool {
             let rest: Pattern = pattern.iter().filter_map(|item| position[usize::from(*item)]).collect();
@@ -90,6 +101,9 @@ impl<'i> Columns<'i> {
                 }
             }
             effort.spend(spent * 2);
+            if std::env::var("W").is_ok() {
+                eprintln!("rows {} patterns {} steps {steps} found {} spent {spent} total {:.4} solved {is_solved}", items.len(), master.patterns.len(), found.len(), master.total());
+            }
             if found.is_empty() && steps < 200 {
                 break;
             }

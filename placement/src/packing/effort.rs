@@ -27,10 +27,6 @@ impl<'a, 'l> Effort<'a, 'l> {
         }
     }
 
-    pub(crate) fn steps(&self) -> u64 {
-        self.steps
-    }
-
     pub(crate) fn is_over(&self) -> bool {
         self.is_over
     }

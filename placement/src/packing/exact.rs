@@ -7,15 +7,25 @@ use crate::cluster::Amount;
 
 /// Patterns that are listed at most, and the steps of their search.
 const PATTERNS: usize = 50_000;
-const STEPS: u64 = 40_000_000;
+const STEPS: u64 = 150_000_000;
 
 /// Every set of items that a bin may hold in a packing into `bins` bins. `None`: too many.
 pub(crate) fn patterns(items: &Items, bins: usize, effort: &mut Effort) -> Option<Vec<Pattern>> {
     let mut order: Vec<usize> = (0..items.len()).collect();
     let size = |item: &usize| items.size(*item).iter().sum::<Amount>();
-    order.sort_by_key(|item| (std::cmp::Reverse(size(item)), *item));
+    // What makes room for others comes first.
+    let makes_room = |item: &usize| items.size(*item).iter().any(|size| *size < 0);
+    order.sort_by_key(|item| (!makes_room(item), std::cmp::Reverse(size(item)), *item));
+    // The least size from each position on, by dimension.
+    let mut least = vec![Amount::MAX; (items.len() + 1) * items.dims()];
+    for at in (0..items.len()).rev() {
+        for (dim, size) in items.size(order[at]).iter().enumerate() {
+            least[at * items.dims() + dim] = least[(at + 1) * items.dims() + dim].min(*size);
+        }
+    }
     let mut search = List {
         items,
+        least,
         slack: slack(items, bins),
         order,
         free: items.capacity.clone(),
@@ -39,6 +49,7 @@ struct List<'i> {
     items: &'i Items,
     slack: Vec<Amount>,
     order: Vec<usize>,
+    least: Vec<Amount>,
     free: Vec<Amount>,
     chosen: Vec<usize>,
     found: Vec<Pattern>,
@@ -55,6 +66,10 @@ impl List<'_> {
                 self.chosen.iter().map(|item| u16::try_from(*item).expect("few items")).collect();
             pattern.sort_unstable();
             self.found.push(pattern);
+        }
+        let least = &self.least[from * self.items.dims()..];
+        if self.free.iter().zip(least).any(|(free, least)| free < least) {
+            return true;
         }
         let left = self.order.len().saturating_sub(from) as u64;
         if self.steps < left {
@@ -111,7 +126,8 @@ pub(crate) fn partition(
         steps,
     };
     let found = cover.extend();
-    effort.spend(steps - cover.steps);
+    if std::env::var("W").is_ok() { eprintln!("partition {bins} of {} patterns: steps left {} {found:?}", patterns.len(), cover.steps); }
+    effort.spend((steps - cover.steps) / 2);
     let chosen = cover.chosen.iter().map(|at| &patterns[*at]);
     match found {
         Some(true) => {
@@ -146,7 +162,8 @@ impl Cover<'_> {
             if self.blocked[pattern] > 0 {
                 continue;
             }
-            self.steps = self.steps.checked_sub(1)?;
+            let of = self.patterns[pattern].iter().map(|item| self.with[usize::from(*item)].len());
+            self.steps = self.steps.checked_sub((self.covered.len() + of.sum::<usize>()) as u64)?;
             if self.choose(pattern) {
                 match self.extend() {
                     Some(false) => {}

@@ -9,6 +9,8 @@ pub(crate) struct Items {
     pub(crate) capacity: Vec<Amount>,
     /// Size by dimension, of all items one after the other.
     sizes: Vec<Amount>,
+    /// How many items there are of each. Bounds and linear programs know more than one.
+    pub(crate) count: Vec<u32>,
 }
 
 /// Items by bin, by position; no bin is empty.
@@ -16,11 +18,21 @@ pub(crate) type Packing = Vec<Vec<usize>>;
 
 impl Items {
     pub(crate) fn new(capacity: Vec<Amount>, sizes: Vec<Amount>) -> Items {
-        Items { capacity, sizes }
+        let count = sizes.len().checked_div(capacity.len()).unwrap_or(0);
+        Items { capacity, sizes, count: vec![1; count] }
+    }
+
+    /// Items with their numbers.
+    pub(crate) fn counted(
+        capacity: Vec<Amount>,
+        items: impl IntoIterator<Item = (Vec<Amount>, u32)>,
+    ) -> Items {
+        let (sizes, count): (Vec<Vec<Amount>>, Vec<u32>) = items.into_iter().unzip();
+        Items { capacity, sizes: sizes.concat(), count }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.sizes.len().checked_div(self.dims()).unwrap_or(0)
+        self.count.len()
     }
 
     pub(crate) fn dims(&self) -> usize {
@@ -34,15 +46,21 @@ impl Items {
     /// Some of the items, in this order.
     pub(crate) fn some(&self, of: &[usize]) -> Items {
         let sizes = of.iter().flat_map(|item| self.size(*item).iter().copied());
-        Items { capacity: self.capacity.clone(), sizes: sizes.collect() }
+        let count = of.iter().map(|item| self.count[*item]).collect();
+        Items { capacity: self.capacity.clone(), sizes: sizes.collect(), count }
     }
 
     pub(crate) fn total(&self, dim: usize) -> Amount {
-        (0..self.len()).map(|item| self.size(item)[dim]).sum()
+        (0..self.len()).map(|item| self.size(item)[dim] * Amount::from(self.count[item])).sum()
     }
 
     pub(crate) fn fits(&self, item: usize, free: &[Amount]) -> bool {
         self.size(item).iter().zip(free).all(|(size, free)| size <= free)
+    }
+
+    /// Dimensions in which an item is less than nothing: two that fit with a third one may not fit alone.
+    pub(crate) fn has_negative(&self, dim: usize) -> bool {
+        (0..self.len()).any(|item| self.size(item)[dim] < 0)
     }
 
     /// Sizes as shares of a bin.

@@ -6,8 +6,16 @@ use std::collections::BTreeSet;
 
 /// The largest of the bounds by dimension and by conflicts.
 pub(crate) fn lower(items: &Items) -> usize {
-    let of_dim = |dim: usize| of_dimension(items, dim);
-    (0..items.dims()).map(of_dim).max().unwrap_or(0).max(clique(items)).max(1.min(items.len()))
+    let (negative, usual): (Vec<usize>, Vec<usize>) =
+        (0..items.dims()).partition(|dim| items.has_negative(*dim));
+    let by_sum = negative.iter().map(|dim| up(items.total(*dim), items.capacity[*dim]));
+    let by_dimension = usual.iter().map(|dim| of_dimension(items, *dim));
+    by_sum.chain(by_dimension).max().unwrap_or(0).max(clique(items, &usual)).max(1.min(items.len()))
+}
+
+/// The quotient, rounded up; none below zero.
+fn up(amount: Amount, capacity: Amount) -> usize {
+    usize::try_from((amount.max(0) + capacity - 1) / capacity).unwrap_or(usize::MAX)
 }
 
 /// Martello and Toth's L2 of one dimension: for each threshold up to half a bin, items beyond the bin less the
@@ -30,18 +38,17 @@ fn of_dimension(items: &Items, dim: usize) -> usize {
                 rest += size;
             }
         }
-        let more = (rest - room).max(0);
-        alone + large + usize::try_from((more + capacity - 1) / capacity).unwrap_or(0)
+        alone + large + up(rest - room, capacity)
     };
     thresholds.iter().map(of).max().unwrap_or(0)
 }
 
 /// Items of which no two fit into a bin: a clique, built from each item by degree.
-fn clique(items: &Items) -> usize {
+fn clique(items: &Items, dims: &[usize]) -> usize {
     let n = items.len();
     let conflict = |one: usize, other: usize| {
-        let sizes = items.size(one).iter().zip(items.size(other)).zip(&items.capacity);
-        sizes.into_iter().any(|((one, other), limit)| one + other > *limit)
+        let (one, other) = (items.size(one), items.size(other));
+        dims.iter().any(|dim| one[*dim] + other[*dim] > items.capacity[*dim])
     };
     let conflicts: Vec<Vec<bool>> =
         (0..n).map(|one| (0..n).map(|other| one != other && conflict(one, other)).collect()).collect();
@@ -75,6 +82,8 @@ mod tests {
         assert_eq!(of(&[[4, 2], [4, 2], [4, 2], [5, 1], [5, 1]]), 3);
         // Three of more than half a bin, and 4 that fits beside none of them: sums are 25 and 0.
         assert_eq!(of(&[[7, 0], [7, 0], [7, 0], [4, 0]]), 4);
+        // An item of less than nothing makes room for two that conflict.
+        assert_eq!(of(&[[6, 5], [6, 0], [-2, 0]]), 1);
         // Each pair conflicts in one dimension.
         assert_eq!(of(&[[6, 5], [6, 0], [0, 6]]), 2);
         assert_eq!(of(&[[6, 4], [5, 7], [0, 7]]), 3);

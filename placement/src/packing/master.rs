@@ -30,9 +30,13 @@ pub(crate) struct Master {
 }
 
 impl Master {
-    pub(crate) fn new(rows: usize) -> Master {
+    /// `count`: how many items there are of each row.
+    pub(crate) fn new(count: &[u32]) -> Master {
+        let rows = count.len();
         let index = |row: usize| u16::try_from(row).expect("few items");
-        let need = (0..rows).map(|row| 1.0 + 1e-5 * ((row * 7919 % 1009) as f64 / 1009.0));
+        let need = count.iter().enumerate().map(|(row, count)| {
+            f64::from(*count) + 1e-5 * ((row * 7919 % 1009) as f64 / 1009.0)
+        });
         let mut master = Master {
             rows,
             patterns: (0..rows).map(|row| vec![index(row)]).collect(),
@@ -60,9 +64,9 @@ impl Master {
         pattern.iter().map(|item| self.price[*item as usize]).sum()
     }
 
-    /// Sum of the prices: a lower bound where no pattern is worth more than one.
+    /// The least sum of patterns, as far as they are known.
     pub(crate) fn total(&self) -> f64 {
-        self.price.iter().sum()
+        self.price.iter().zip(&self.need).map(|(price, need)| price * need).sum()
     }
 
     /// Solves over the patterns there are. Returns the number of steps.

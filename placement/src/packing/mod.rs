@@ -21,7 +21,7 @@ use exact::Partition;
 pub(crate) use items::{Items, Packing};
 
 /// Steps of a search for a partition, and of the first and the longest local search.
-const PARTITION: u64 = 300_000;
+const PARTITION: u64 = 50_000_000;
 const LOCAL: u64 = 20_000;
 const MOST_LOCAL: u64 = 1_000_000;
 /// Larger instances have patterns that are too many to be listed by number.
@@ -52,7 +52,8 @@ pub(crate) fn pack(items: &Items, limits: &Limits) -> Packed {
         tell(&best);
     }
     let mut steps = LOCAL;
-    let mut has_bound = items.len() > MOST_ITEMS;
+    let is_usual = (0..items.dims()).all(|dim| !items.has_negative(dim));
+    let mut has_bound = items.len() > MOST_ITEMS || !is_usual;
     while !is_done(&best, &effort) {
         let before = best.packing.len();
         while let Some(fewer) = local::shrink(items, &best.packing, &mut random, steps, &mut effort) {
@@ -64,6 +65,7 @@ pub(crate) fn pack(items: &Items, limits: &Limits) -> Packed {
         }
         steps = (2 * steps).min(MOST_LOCAL);
         if items.len() <= MOST_ITEMS && !is_done(&best, &effort) {
+            columns.learn(&best.packing);
             if !has_bound {
                 has_bound = true;
                 best.bound = best.bound.max(columns.bound(best.bound, &mut effort));
@@ -82,12 +84,13 @@ pub(crate) fn pack(items: &Items, limits: &Limits) -> Packed {
 
 /// Where the bins of the bound leave little empty, all packings into that many bins.
 fn try_exactly(items: &Items, best: &mut Packed, columns: &mut Columns, effort: &mut Effort) {
+    let is_usual = (0..items.dims()).all(|dim| !items.has_negative(dim));
     while best.bound < best.packing.len() && !effort.is_over() {
         let Some(patterns) = exact::patterns(items, best.bound, effort) else { return };
         match exact::partition(items, best.bound, &patterns, PARTITION, effort) {
             Partition::Found(packing) => best.packing = packing,
-            Partition::None => best.bound += 1,
-            Partition::Unknown => {
+            Partition::None if is_usual => best.bound += 1,
+            Partition::None | Partition::Unknown => {
                 columns.pool.extend(patterns);
                 return;
             }

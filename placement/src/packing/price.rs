@@ -55,7 +55,8 @@ impl<'i> Pricing<'i> {
             self.chosen.push(item);
             (room, worth) = (room - size, price);
         }
-        self.extend(0, room, worth, first);
+        let used = u32::from(first == Some(0));
+        self.extend(0, used, room, worth, first);
         ((self.steps > 0).then_some(self.best), steps - self.steps)
     }
 
@@ -63,7 +64,8 @@ impl<'i> Pricing<'i> {
         self.order.len()
     }
 
-    fn extend(&mut self, from: usize, room: f64, worth: f64, first: Option<usize>) {
+    /// `used`: how many of the item at `from` are in the pattern.
+    fn extend(&mut self, from: usize, used: u32, room: f64, worth: f64, first: Option<usize>) {
         if worth > self.best + 1e-9 {
             self.best = worth;
             let index = |item: &usize| u16::try_from(*item).expect("few items");
@@ -77,10 +79,11 @@ impl<'i> Pricing<'i> {
             }
             self.steps -= 1;
             let (item, price, size) = self.order[at];
-            if Some(at) != first && self.items.fits(item, &self.free) {
+            let used = if at == from { used } else { u32::from(first == Some(at)) };
+            if used < self.items.count[item] && self.items.fits(item, &self.free) {
                 take(&mut self.free, self.items.size(item));
                 self.chosen.push(item);
-                self.extend(at + 1, room - size, worth + price, first);
+                self.extend(at, used + 1, room - size, worth + price, first);
                 self.chosen.pop();
                 super::items::give(&mut self.free, self.items.size(item));
             }
@@ -90,12 +93,13 @@ impl<'i> Pricing<'i> {
     /// What the items from a position on are worth at most in the room that is left: the last one in part.
     fn most(&self, from: usize, room: f64) -> f64 {
         let (mut room, mut worth) = (room.max(0.0), 0.0);
-        for (_, price, size) in &self.order[from..] {
-            if *size >= room {
+        for (item, price, size) in &self.order[from..] {
+            let all = size * f64::from(self.items.count[*item]);
+            if all >= room {
                 return worth + price * room / size;
             }
-            room -= size;
-            worth += price;
+            room -= all;
+            worth += price * f64::from(self.items.count[*item]);
         }
         worth
     }
