@@ -156,7 +156,7 @@ fn crowded(cluster: &Cluster) -> f64 {
 
 /// The least weight of items whose amounts cover an excess: the relaxation to fractions, or the
 /// lightest items of the least number that can cover it, if that is more.
-fn cover(mut items: Vec<(Amount, f64)>, excess: Amount) -> f64 {
+pub(crate) fn cover(mut items: Vec<(Amount, f64)>, excess: Amount) -> f64 {
     if excess <= 0 {
         return 0.0;
     }

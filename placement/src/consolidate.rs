@@ -7,8 +7,9 @@
 //! packing and two-dimensional vector packing" (2016); that moves cost, and a budget ends them, is new.
 
 use crate::budgeted::Budgeted;
-use crate::cluster::{Amount, Cluster, NodeIx};
+use crate::cluster::{Amount, Assignment, Cluster, NodeIx};
 use crate::emptied::{Consolidated, emptied_bound};
+use crate::equal_nodes::packed;
 use crate::limits::{Limits, Progress};
 use crate::random::Random;
 
@@ -35,9 +36,29 @@ pub fn consolidate(cluster: &Cluster, budget: f64, limits: &Limits) -> Consolida
     let today = Search::new(cluster, budget, limits);
     let in_use = today.open.iter().filter(|open| **open).count();
     let mut best = today.clone();
+    // From scratch, where the budget may allow it: half of the time.
+    let total: f64 = cluster.replicas.iter().map(|replica| replica.move_cost).sum();
+    if budget >= total / 2.0 {
+        let half = Limits {
+            rounds: limits.rounds.map(|rounds| rounds / 2),
+            deadline: limits.deadline.map(|deadline| deadline / 2),
+            progress: &|_| {},
+            ..*limits
+        };
+        if let Some((assignment, _)) = packed(cluster, &half) {
+            let mut search = today.clone();
+            search.adopt(&assignment);
+            if search.moves.affords(0.0) && search.is_better(&best) {
+                best = search;
+            }
+        }
+    }
     let mut random = Random::new(limits.seed);
     let mut steps = 0;
     for start in 0_u32.. {
+        if best.emptied >= bound || limits.share(steps / 1000) >= 1.0 {
+            break;
+        }
         // Cost counts where the budget is short, size where capacity is.
         let by_cost = match start {
             0 => 1.0,
@@ -59,9 +80,6 @@ pub fn consolidate(cluster: &Cluster, budget: f64, limits: &Limits) -> Consolida
                 value: (in_use - best.emptied) as f64,
                 bound: in_use.saturating_sub(bound) as f64,
             });
-        }
-        if best.emptied >= bound || limits.share(steps / 1000) >= 1.0 {
-            break;
         }
     }
     Consolidated::new(cluster, best.moves.state.assignment().clone())
@@ -139,6 +157,22 @@ impl<'c, 'l> Search<'c, 'l> {
             random: Random::new(0),
             steps: 0,
             limits,
+        }
+    }
+
+    /// Takes over an assignment that leaves empty nodes empty.
+    fn adopt(&mut self, assignment: &Assignment) {
+        for replica in 0..assignment.len() {
+            if self.moves.state.node_of(replica).is_some() {
+                self.moves.take(replica);
+                assignment[replica].inspect(|node| self.moves.put(replica, *node));
+            }
+        }
+        for node in 0..self.open.len() {
+            if self.open[node] && self.moves.state.replicas_on(node).is_empty() {
+                self.open[node] = false;
+                self.emptied += 1;
+            }
         }
     }
 

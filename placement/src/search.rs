@@ -3,9 +3,10 @@
 use crate::anneal::anneal;
 use crate::audit::{Violation, audit};
 use crate::bound::bound;
+use crate::consolidate::consolidate;
 use crate::cluster::{Assignment, Cluster, NodeIx, Objective, ReplicaIx};
 use crate::cost::Costs;
-use crate::fewest::{emptied, packed};
+use crate::equal_nodes::packed;
 use crate::limits::{Limits, Progress};
 use crate::mend::mend;
 use crate::order::Ordered;
@@ -77,7 +78,7 @@ fn search_in_order(cluster: &Cluster, limits: &Limits) -> Found {
                 bound = bound.max(proved);
                 assignment
             }
-            None => emptied(cluster, valid().assignment().clone(), limits),
+            None => emptied(cluster, valid().assignment(), limits),
         },
     };
     Found {
@@ -86,6 +87,18 @@ fn search_in_order(cluster: &Cluster, limits: &Limits) -> Found {
         violations: audit(cluster, &assignment),
         assignment,
     }
+}
+
+/// Empties nodes of an assignment, one by one.
+fn emptied(cluster: &Cluster, assignment: &Assignment, limits: &Limits) -> Assignment {
+    let mut now = cluster.clone();
+    for (replica, node) in now.replicas.iter_mut().zip(assignment) {
+        replica.node = *node;
+    }
+    let found = consolidate(&now, f64::INFINITY, limits).assignment;
+    // What moves a second time may count on other nodes than those of today.
+    let is_no_worse = audit(cluster, &found).len() <= audit(cluster, assignment).len();
+    if is_no_worse { found } else { assignment.clone() }
 }
 
 /// Mends what is broken with few moves; where that fails, packs nodes from scratch, more and more of

@@ -2,7 +2,7 @@
 //! and packings by fixing patterns that the program uses most.
 
 use super::effort::Effort;
-use super::items::{Items, Packing};
+use super::items::Items;
 use super::master::{Master, Pattern};
 use super::price::Pricing;
 use crate::random::Random;
@@ -19,46 +19,48 @@ const KEPT: usize = 30_000;
 /// Prices are rounded to this part of one for the bound.
 const PARTS: f64 = 1e7;
 
-/// Patterns that are known, and what is random.
+/// Patterns that are known, and what is random. Items are kinds, each with the number of its items.
 pub(crate) struct Columns<'i> {
     items: &'i Items,
     pub(crate) pool: BTreeSet<Pattern>,
+    /// Weight of the dimensions in the search for patterns.
+    weight: Vec<f64>,
     random: Random,
 }
 
 impl<'i> Columns<'i> {
     pub(crate) fn new(items: &'i Items, random: Random) -> Columns<'i> {
-        Columns { items, pool: BTreeSet::new(), random }
+        Columns { items, pool: BTreeSet::new(), weight: vec![1.0 / items.dims() as f64; items.dims()], random }
     }
 
-    /// The bins of a packing are patterns.
-    pub(crate) fn learn(&mut self, packing: &Packing) {
-        let index = |item: &usize| u16::try_from(*item).expect("few items");
-        for bin in packing {
-            let mut pattern: Pattern = bin.iter().map(index).collect();
-            pattern.sort_unstable();
-            self.pool.insert(pattern);
-        }
+    pub(crate) fn kinds(&self) -> usize {
+        self.items.len()
     }
 
-    /// A lower bound from the prices of the linear program, and the prices' program.
-    pub(crate) fn bound(&mut self, known: usize, effort: &mut Effort) -> usize {
-        let all: Vec<usize> = (0..self.items.len()).collect();
-        let (master, is_solved) = self.solve(&all, known as f64, effort);
-        if !is_solved {
-            return 0;
-        }
+    /// A lower bound from the prices of the linear program; 0 if too much work.
+    pub(crate) fn bound(&mut self, effort: &mut Effort) -> usize {
+        let (master, _) = self.solve(&self.items.count.clone(), effort);
         // Whole prices: the bound is exact (Farley, "A note on bounding a class of linear programming problems", 1990).
         let price: Vec<f64> = master.price.iter().map(|price| (price.max(0.0) * PARTS).floor()).collect();
-        let (worth, steps) = Prices::new(self.items, &price).best(0.0, 10 * BEST_STEPS);
-        effort.spend(steps);
-        let total: f64 = price.iter().zip(&self.items.count).map(|(price, count)| price * f64::from(*count)).sum();
-        worth.map_or(0, |worth| (total / worth.max(1.0)).ceil() as usize)
+        let counts = self.items.count.iter().map(|count| f64::from(*count));
+        let total: f64 = price.iter().zip(counts).map(|(price, count)| price * count).sum();
+        // No pattern needs to be best: none may be worth so much that the bound, rounded up, is less.
+        let enough = total / ((total / PARTS - 1e-6).ceil() - 1.0 + 1e-6).max(1.0);
+        let mut prices = Pricing::new(self.items, &price, &mut self.weight);
+        for above in [enough, 0.0] {
+            let (worth, steps) = prices.search(None, above, 10 * BEST_STEPS);
+            effort.spend(steps);
+            if let Some(worth) = worth {
+                return (total / worth.max(1.0)).ceil() as usize;
+            }
+        }
+        0
     }
 
-    /// The linear program of some items, and whether no pattern improves it.
-    fn solve(&mut self, of: &[usize], at_least: f64, effort: &mut Effort) -> (Master, bool) {
-        let items = self.items.some(of);
+    /// The linear program of what is left of each kind, with the kinds of its rows, and whether no pattern improves it.
+    fn solve(&mut self, left: &[u32], effort: &mut Effort) -> (Master, bool) {
+        let of = kinds_left(left);
+        let items = self.items.some(&of, left);
         let mut position = vec![None; self.items.len()];
         for (at, item) in of.iter().enumerate() {
             position[*item] = u16::try_from(at).ok();
@@ -80,30 +82,27 @@ impl<'i> Columns<'i> {
             if effort.is_over() {
                 break;
             }
-            let mut prices = Prices::new(&items, &master.price);
+            let mut prices = Pricing::new(&items, &master.price, &mut self.weight);
             let (mut found, mut spent) = (Vec::new(), 0);
-            let count = prices.0.len();
+            let count = prices.len();
             for _ in 0..SEEDS.min(count) {
                 let first = self.random.below(count);
-                spent += prices.0.search(Some(first), 1.0 + 1e-6, STEPS).1;
-                found.extend(prices.0.found.drain(..).next_back());
+                spent += prices.search(Some(first), 1.0 + 1e-6, STEPS).1;
+                found.extend(prices.found.drain(..).next_back());
                 if found.len() >= ENOUGH {
                     break;
                 }
             }
             found.retain(|pattern| !known.contains(pattern));
             if found.is_empty() && steps < 200 {
-                let (worth, steps) = prices.best(1.0 + 1e-6, BEST_STEPS);
+                let (worth, steps) = prices.search(None, 1.0 + 1e-6, BEST_STEPS);
                 spent += steps;
-                found.append(&mut prices.0.found);
+                found.append(&mut prices.found);
                 if found.is_empty() {
                     is_solved = worth.is_some();
                 }
             }
             effort.spend(spent * 2);
-            if std::env::var("W").is_ok() {
-                eprintln!("rows {} patterns {} steps {steps} found {} spent {spent} total {:.4} solved {is_solved}", items.len(), master.patterns.len(), found.len(), master.total());
-            }
             if found.is_empty() && steps < 200 {
                 break;
             }
@@ -116,45 +115,41 @@ impl<'i> Columns<'i> {
                     master.patterns.push(pattern);
                 }
             }
-            // What is fixed and this together would be no better.
-            if master.total() < at_least - 1.0 && is_solved {
-                break;
-            }
         }
         (master, is_solved)
     }
 
     /// A packing: patterns that the linear program uses most are fixed, and the rest is solved again. Ends when no
     /// better packing than `worse` can come of it.
-    pub(crate) fn dive(&mut self, worse: usize, effort: &mut Effort) -> Option<Packing> {
-        let mut rest: Vec<usize> = (0..self.items.len()).collect();
-        let mut bins: Packing = Vec::new();
-        while !rest.is_empty() {
-            let (master, is_solved) = self.solve(&rest, 0.0, effort);
+    pub(crate) fn dive(&mut self, worse: usize, effort: &mut Effort) -> Option<Vec<Pattern>> {
+        let mut left = self.items.count.clone();
+        let mut bins: Vec<Pattern> = Vec::new();
+        while left.iter().any(|left| *left > 0) {
+            let (master, is_solved) = self.solve(&left, effort);
             if effort.is_over() {
                 return None;
             }
             if is_solved && bins.len() as f64 + (master.total() - 1e-4).ceil() >= worse as f64 {
                 return None;
             }
-            let mut used: Vec<(f64, &Pattern)> =
-                master.basic().map(|(pattern, x)| (x + 0.15 * self.random.unit(), pattern)).collect();
+            let rows = kinds_left(&left);
+            let mut used: Vec<(f64, f64, &Pattern)> =
+                master.basic().map(|(pattern, x)| (x + 0.15 * self.random.unit(), x, pattern)).collect();
             used.sort_by(|one, other| other.0.total_cmp(&one.0));
             let most = (master.total() / 12.0).ceil() as usize;
-            let mut covered = vec![false; rest.len()];
-            let mut fixed = 0;
-            for (x, pattern) in used {
-                if fixed > 0 && x < 0.98 && (fixed >= most || x < 0.55) {
+            let before = bins.len();
+            for (key, x, pattern) in used {
+                let whole = (x + 0.02).floor() as usize;
+                let fixed = bins.len() - before;
+                if whole == 0 && fixed > 0 && (fixed >= most || key < 0.55) {
                     break;
                 }
-                if pattern.iter().all(|item| !covered[usize::from(*item)]) {
-                    pattern.iter().for_each(|item| covered[usize::from(*item)] = true);
-                    bins.push(pattern.iter().map(|item| rest[usize::from(*item)]).collect());
-                    fixed += 1;
+                for _ in 0..whole.max(1) {
+                    // The first one is always taken, so that this ends.
+                    let in_part = bins.len() == before;
+                    bins.extend(taken(pattern, &rows, &mut left, in_part));
                 }
             }
-            let left = (0..rest.len()).filter(|at| !covered[*at]).map(|at| rest[at]);
-            rest = left.collect();
         }
         while self.pool.len() > KEPT {
             let drop = self.random.below(self.pool.len());
@@ -165,19 +160,23 @@ impl<'i> Columns<'i> {
     }
 }
 
-/// A search for patterns, with sizes weighted by how scarce the dimensions are.
-struct Prices<'i>(Pricing<'i>);
+fn kinds_left(left: &[u32]) -> Vec<usize> {
+    (0..left.len()).filter(|kind| left[*kind] > 0).collect()
+}
 
-impl<'i> Prices<'i> {
-    fn new(items: &'i Items, price: &[f64]) -> Prices<'i> {
-        let share = |dim: usize| items.total(dim) as f64 / items.capacity[dim] as f64;
-        let shares: Vec<f64> = (0..items.dims()).map(share).collect();
-        let sum: f64 = shares.iter().sum::<f64>().max(1e-12);
-        let weight: Vec<f64> = shares.iter().map(|share| share / sum).collect();
-        Prices(Pricing::new(items, &items.shares(), price, &weight))
+/// Takes a pattern of rows out of what is left, if all of it is left, or in part.
+fn taken(pattern: &Pattern, rows: &[usize], left: &mut [u32], in_part: bool) -> Option<Pattern> {
+    let mut kinds: Pattern = Vec::new();
+    for row in pattern {
+        let kind = rows[usize::from(*row)];
+        if left[kind] > 0 {
+            left[kind] -= 1;
+            kinds.push(u16::try_from(kind).expect("few kinds"));
+        }
     }
-
-    fn best(&mut self, above: f64, steps: u64) -> (Option<f64>, u64) {
-        self.0.search(None, above, steps)
+    if in_part || kinds.len() == pattern.len() {
+        return Some(kinds);
     }
+    kinds.iter().for_each(|kind| left[usize::from(*kind)] += 1);
+    None
 }

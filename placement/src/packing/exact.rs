@@ -7,10 +7,14 @@ use crate::cluster::Amount;
 
 /// Patterns that are listed at most, and the steps of their search.
 const PATTERNS: usize = 50_000;
+const ITEMS: usize = 2_000;
 const STEPS: u64 = 150_000_000;
 
 /// Every set of items that a bin may hold in a packing into `bins` bins. `None`: too many.
 pub(crate) fn patterns(items: &Items, bins: usize, effort: &mut Effort) -> Option<Vec<Pattern>> {
+    if items.len() > ITEMS {
+        return None;
+    }
     let mut order: Vec<usize> = (0..items.len()).collect();
     let size = |item: &usize| items.size(*item).iter().sum::<Amount>();
     // What makes room for others comes first.
@@ -126,7 +130,6 @@ pub(crate) fn partition(
         steps,
     };
     let found = cover.extend();
-    if std::env::var("W").is_ok() { eprintln!("partition {bins} of {} patterns: steps left {} {found:?}", patterns.len(), cover.steps); }
     effort.spend((steps - cover.steps) / 2);
     let chosen = cover.chosen.iter().map(|at| &patterns[*at]);
     match found {

@@ -2,6 +2,9 @@
 
 use super::items::{Items, Packing, take};
 
+/// Larger instances are not packed bin after bin.
+const MOST_BY_BIN: usize = 5_000;
+
 /// The best of several rules, and weights of the dimensions: items in decreasing size into the fullest bin with room, or
 /// bin after bin the item that fits what is left best (dot product, Panigrahy and others, "Heuristics for Vector Bin
 /// Packing", 2011).
@@ -16,8 +19,11 @@ pub(crate) fn first(items: &Items) -> Packing {
         mean.clone(),
         mean.iter().map(|mean| (100.0 * (mean - 1.0)).exp().max(1e-9)).collect(),
     ];
+    // Filling bin after bin looks at each item for each place.
+    let by_bins: &[bool] = if items.len() > MOST_BY_BIN { &[] } else { &[true, false] };
     let of = |weight: &Vec<f64>| {
-        [by_item(items, &shares, weight), by_bin(items, &shares, weight, true), by_bin(items, &shares, weight, false)]
+        let by_bin = by_bins.iter().map(|dot| by_bin(items, &shares, weight, *dot));
+        by_bin.chain([by_item(items, &shares, weight)]).collect::<Vec<Packing>>()
     };
     weights.iter().flat_map(of).min_by_key(Vec::len).unwrap_or_default()
 }

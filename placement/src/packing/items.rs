@@ -1,6 +1,7 @@
 //! Items and equal bins.
 
 use crate::cluster::Amount;
+use std::collections::BTreeMap;
 
 /// Items that go into equal bins: vector bin packing.
 #[derive(Clone, Debug)]
@@ -31,6 +32,21 @@ impl Items {
         Items { capacity, sizes: sizes.concat(), count }
     }
 
+    /// Equal items as one, and the kind of each item.
+    pub(crate) fn kinds(&self) -> (Items, Vec<usize>) {
+        let mut known: BTreeMap<&[Amount], usize> = BTreeMap::new();
+        let (mut kinds, mut kind_of) = (Vec::new(), Vec::new());
+        for item in 0..self.len() {
+            let kind = *known.entry(self.size(item)).or_insert(kinds.len());
+            if kind == kinds.len() {
+                kinds.push((self.size(item).to_vec(), 0));
+            }
+            kinds[kind].1 += 1;
+            kind_of.push(kind);
+        }
+        (Items::counted(self.capacity.clone(), kinds), kind_of)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.count.len()
     }
@@ -43,10 +59,10 @@ impl Items {
         &self.sizes[item * self.dims()..(item + 1) * self.dims()]
     }
 
-    /// Some of the items, in this order.
-    pub(crate) fn some(&self, of: &[usize]) -> Items {
+    /// Some of the items, in this order, with how many there are of each.
+    pub(crate) fn some(&self, of: &[usize], count: &[u32]) -> Items {
         let sizes = of.iter().flat_map(|item| self.size(*item).iter().copied());
-        let count = of.iter().map(|item| self.count[*item]).collect();
+        let count = of.iter().map(|item| count[*item]).collect();
         Items { capacity: self.capacity.clone(), sizes: sizes.collect(), count }
     }
 

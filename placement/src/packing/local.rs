@@ -17,8 +17,8 @@ struct Local<'i> {
     bins: Packing,
     load: Vec<Amount>,
     over: Vec<f64>,
-    /// The step until which an item stays away from a bin.
-    away: Vec<u64>,
+    /// The bin that each item left last, and the step until which it stays away from it.
+    away: Vec<(usize, u64)>,
 }
 
 /// One bin less than the packing, or `None` if the steps do not suffice.
@@ -65,7 +65,7 @@ impl<'i> Local<'i> {
             bins: vec![Vec::new(); bins],
             load: vec![0; bins * dims],
             over: vec![0.0; bins],
-            away: vec![0; bins * items.len()],
+            away: vec![(0, 0); items.len()],
         };
         // The bin with the least in it, or a random one, is dissolved.
         let fill = |bin: &Vec<usize>| -> f64 {
@@ -143,7 +143,6 @@ impl<'i> Local<'i> {
     /// a while from where they were, unless the overflow falls by more than `aspired`.
     fn step(&mut self, bin: usize, step: u64, aspired: f64, random: &mut Random) {
         let item = self.bins[bin][random.below(self.bins[bin].len())];
-        let kinds = self.items.len();
         let without = self.changed(bin, None, Some(item)) - self.over[bin];
         let mut best: Option<(f64, usize, Option<usize>)> = None;
         let mut ties = 0;
@@ -151,7 +150,8 @@ impl<'i> Local<'i> {
             if other == bin {
                 continue;
             }
-            let item_away = self.away[other * kinds + item] > step;
+            let stays_away = |item: usize, bin: usize| self.away[item].0 == bin && self.away[item].1 > step;
+            let item_away = stays_away(item, other);
             let mut consider = |change: f64, leaves: Option<usize>, is_away: bool| {
                 if is_away && change >= aspired - 1e-12 {
                     return;
@@ -171,7 +171,7 @@ impl<'i> Local<'i> {
             for leaves in &self.bins[other] {
                 let there = self.changed(other, Some(item), Some(*leaves)) - self.over[other];
                 let here = self.changed(bin, Some(*leaves), Some(item)) - self.over[bin];
-                let is_away = item_away || self.away[bin * kinds + leaves] > step;
+                let is_away = item_away || stays_away(*leaves, bin);
                 consider(there + here, Some(*leaves), is_away);
             }
         }
@@ -181,9 +181,9 @@ impl<'i> Local<'i> {
         if let Some(leaves) = leaves {
             self.take(leaves);
             self.put(leaves, bin);
-            self.away[to * kinds + leaves] = until(random);
+            self.away[leaves] = (to, until(random));
         }
         self.put(item, to);
-        self.away[bin * kinds + item] = until(random);
+        self.away[item] = (bin, until(random));
     }
 }

@@ -4,6 +4,9 @@ use super::items::Items;
 use crate::cluster::Amount;
 use std::collections::BTreeSet;
 
+/// Pairs of more items than this are not looked at.
+const MOST_ITEMS: usize = 5_000;
+
 /// The largest of the bounds by dimension and by conflicts.
 pub(crate) fn lower(items: &Items) -> usize {
     let (negative, usual): (Vec<usize>, Vec<usize>) =
@@ -46,6 +49,9 @@ fn of_dimension(items: &Items, dim: usize) -> usize {
 /// Items of which no two fit into a bin: a clique, built from each item by degree.
 fn clique(items: &Items, dims: &[usize]) -> usize {
     let n = items.len();
+    if n > MOST_ITEMS {
+        return 0;
+    }
     let conflict = |one: usize, other: usize| {
         let (one, other) = (items.size(one), items.size(other));
         dims.iter().any(|dim| one[*dim] + other[*dim] > items.capacity[*dim])

@@ -16,6 +16,7 @@ mod price;
 use crate::limits::{Limits, Progress};
 use crate::random::Random;
 use columns::Columns;
+use master::Pattern;
 use effort::Effort;
 use exact::Partition;
 pub(crate) use items::{Items, Packing};
@@ -24,8 +25,10 @@ pub(crate) use items::{Items, Packing};
 const PARTITION: u64 = 50_000_000;
 const LOCAL: u64 = 20_000;
 const MOST_LOCAL: u64 = 1_000_000;
-/// Larger instances have patterns that are too many to be listed by number.
-const MOST_ITEMS: usize = 2_000;
+/// Rounds of a bound.
+const BOUND_ROUNDS: u64 = 300_000;
+/// With more kinds of items there are no linear programs: a basis is a square of them.
+const MOST_KINDS: usize = 1_500;
 
 /// A packing, and a number of bins that none is below.
 pub(crate) struct Packed {
@@ -35,65 +38,128 @@ pub(crate) struct Packed {
 
 /// Packs items of which each fits into a bin.
 pub(crate) fn pack(items: &Items, limits: &Limits) -> Packed {
-    let mut random = Random::new(limits.seed);
     let mut effort = Effort::new(limits);
-    let mut best = Packed { packing: first::first(items), bound: lower::lower(items) };
-    let tell = |best: &Packed| {
-        (limits.progress)(&Progress { value: best.packing.len() as f64, bound: best.bound as f64 });
+    let (kinds, kind_of) = items.kinds();
+    let mut search = Search {
+        items,
+        kind_of,
+        is_usual: (0..items.dims()).all(|dim| !items.has_negative(dim)),
+        columns: Columns::new(&kinds, Random::new(limits.seed)),
+        best: Packed { packing: first::first(items), bound: lower::lower(items) },
+        limits,
     };
-    tell(&best);
-    let is_done = |best: &Packed, effort: &Effort| {
-        let gap = (best.packing.len() - best.bound) as f64;
-        gap <= limits.gap * best.packing.len() as f64 || effort.is_over()
-    };
-    let mut columns = Columns::new(items, random.clone());
-    if !is_done(&best, &effort) && items.len() <= MOST_ITEMS {
-        try_exactly(items, &mut best, &mut columns, &mut effort);
-        tell(&best);
+    search.tell();
+    search.run(kinds.len() <= MOST_KINDS, &mut effort);
+    search.best
+}
+
+struct Search<'i, 'l> {
+    items: &'i Items,
+    kind_of: Vec<usize>,
+    /// Whether no size is less than zero: then a search of all patterns proves something.
+    is_usual: bool,
+    columns: Columns<'i>,
+    best: Packed,
+    limits: &'l Limits<'l>,
+}
+
+impl Search<'_, '_> {
+    fn tell(&self) {
+        let (value, bound) = (self.best.packing.len() as f64, self.best.bound as f64);
+        (self.limits.progress)(&Progress { value, bound });
     }
-    let mut steps = LOCAL;
-    let is_usual = (0..items.dims()).all(|dim| !items.has_negative(dim));
-    let mut has_bound = items.len() > MOST_ITEMS || !is_usual;
-    while !is_done(&best, &effort) {
-        let before = best.packing.len();
-        while let Some(fewer) = local::shrink(items, &best.packing, &mut random, steps, &mut effort) {
-            best.packing = fewer;
-            tell(&best);
-            if is_done(&best, &effort) {
-                return best;
-            }
+
+    fn is_done(&self, effort: &Effort) -> bool {
+        let (value, bound) = (self.best.packing.len() as f64, self.best.bound as f64);
+        value - bound <= self.limits.gap * value || effort.is_over()
+    }
+
+    fn found(&mut self, packing: Packing) {
+        if packing.len() < self.best.packing.len() {
+            self.best.packing = packing;
+            self.tell();
         }
-        steps = (2 * steps).min(MOST_LOCAL);
-        if items.len() <= MOST_ITEMS && !is_done(&best, &effort) {
-            columns.learn(&best.packing);
-            if !has_bound {
-                has_bound = true;
-                best.bound = best.bound.max(columns.bound(best.bound, &mut effort));
-                tell(&best);
+    }
+
+    fn run(&mut self, has_patterns: bool, effort: &mut Effort) {
+        let mut random = Random::new(self.limits.seed);
+        // Many equal items have no order to search in, but few patterns.
+        let are_few = has_patterns && 4 * self.columns.kinds() <= self.items.len();
+        if has_patterns && !are_few && !self.is_done(effort) {
+            self.try_exactly(effort);
+        }
+        let mut steps = LOCAL;
+        for round in 0_u32.. {
+            while !self.is_done(effort)
+                && !(are_few && round == 0)
+                && let Some(fewer) = local::shrink(self.items, &self.best.packing, &mut random, steps, effort)
+            {
+                self.found(fewer);
             }
-            if let Some(packing) = columns.dive(best.packing.len(), &mut effort) {
-                if packing.len() < before {
-                    best.packing = packing;
-                    tell(&best);
+            if self.is_done(effort) {
+                return;
+            }
+            steps = (2 * steps).min(MOST_LOCAL);
+            if has_patterns {
+                let bins = self.best.packing.iter().map(|bin| self.pattern(bin)).collect::<Vec<_>>();
+                self.columns.pool.extend(bins);
+                if round == 0 && self.is_usual {
+                    self.best.bound = self.best.bound.max(self.columns.bound(effort));
+                    self.tell();
+                }
+                if let Some(patterns) = self.columns.dive(self.best.packing.len(), effort) {
+                    self.found(self.packing(&patterns));
                 }
             }
         }
     }
-    best
-}
 
-/// Where the bins of the bound leave little empty, all packings into that many bins.
-fn try_exactly(items: &Items, best: &mut Packed, columns: &mut Columns, effort: &mut Effort) {
-    let is_usual = (0..items.dims()).all(|dim| !items.has_negative(dim));
-    while best.bound < best.packing.len() && !effort.is_over() {
-        let Some(patterns) = exact::patterns(items, best.bound, effort) else { return };
-        match exact::partition(items, best.bound, &patterns, PARTITION, effort) {
-            Partition::Found(packing) => best.packing = packing,
-            Partition::None if is_usual => best.bound += 1,
-            Partition::None | Partition::Unknown => {
-                columns.pool.extend(patterns);
-                return;
+    /// Kinds of some items.
+    fn pattern(&self, of: &[usize]) -> Pattern {
+        let kind = |item: &usize| u16::try_from(self.kind_of[*item]).expect("few kinds");
+        let mut pattern: Pattern = of.iter().map(kind).collect();
+        pattern.sort_unstable();
+        pattern
+    }
+
+    /// Items of each bin, from their kinds.
+    fn packing(&self, patterns: &[Pattern]) -> Packing {
+        let mut members: Vec<Vec<usize>> = vec![Vec::new(); self.kind_of.len()];
+        for item in (0..self.kind_of.len()).rev() {
+            members[self.kind_of[item]].push(item);
+        }
+        let bin = |pattern: &Pattern| {
+            pattern.iter().filter_map(|kind| members[usize::from(*kind)].pop()).collect()
+        };
+        patterns.iter().map(bin).collect()
+    }
+
+    /// Where the bins of the bound leave little empty, all packings into that many bins.
+    fn try_exactly(&mut self, effort: &mut Effort) {
+        while !self.is_done(effort) {
+            let bins = self.best.bound;
+            let Some(patterns) = exact::patterns(self.items, bins, effort) else { return };
+            match exact::partition(self.items, bins, &patterns, PARTITION, effort) {
+                Partition::Found(packing) => self.found(packing),
+                Partition::None if self.is_usual => {
+                    self.best.bound += 1;
+                    self.tell();
+                }
+                Partition::None | Partition::Unknown => {
+                    for pattern in patterns {
+                        let items: Vec<usize> = pattern.iter().map(|item| usize::from(*item)).collect();
+                        let pattern = self.pattern(&items);
+                        self.columns.pool.insert(pattern);
+                    }
+                    return;
+                }
             }
         }
     }
+}
+
+/// A number of bins that none is below, by linear programming; 0 if that is too much work.
+pub(crate) fn bound(items: &Items) -> usize {
+    let limits = Limits::rounds(BOUND_ROUNDS);
+    Columns::new(items, Random::new(0)).bound(&mut Effort::new(&limits))
 }

@@ -17,29 +17,59 @@ pub(crate) struct Pricing<'i> {
 }
 
 impl<'i> Pricing<'i> {
-    /// `weight` by dimension sums up to one.
-    pub(crate) fn new(items: &'i Items, shares: &[f64], price: &[f64], weight: &[f64]) -> Pricing<'i> {
-        let dims = items.dims();
-        let size = |item: usize| -> f64 {
-            let sizes = shares[item * dims..(item + 1) * dims].iter().zip(weight);
-            sizes.map(|(size, weight)| size * weight).sum::<f64>().max(1e-9)
-        };
-        let mut order: Vec<(usize, f64, f64)> = (0..items.len())
-            .filter(|item| price[*item] > 1e-12)
-            .map(|item| (item, price[item], size(item)))
-            .collect();
-        order.sort_by(|one, other| {
-            (other.1 / other.2).total_cmp(&(one.1 / one.2)).then(one.0.cmp(&other.0))
-        });
-        Pricing {
+    /// Weights of the dimensions, which sum up to one, are changed so that the bound is less.
+    pub(crate) fn new(items: &'i Items, price: &[f64], weight: &mut Vec<f64>) -> Pricing<'i> {
+        let shares = items.shares();
+        let mut pricing = Pricing {
             items,
-            order,
+            order: Vec::new(),
             free: items.capacity.clone(),
             chosen: Vec::new(),
             best: 0.0,
             found: Vec::new(),
             steps: 0,
+        };
+        pricing.sort(price, &shares, weight);
+        let mut least = (pricing.most(0, 1.0), weight.clone());
+        for step in [2.0, 1.0, 0.5, 0.25, 0.1] {
+            let mut used = vec![0.0; weight.len()];
+            let mut room = 1.0_f64;
+            for (item, _, size) in &pricing.order {
+                let count = f64::from(items.count[*item]).min(room / size);
+                let of = &shares[item * weight.len()..];
+                used.iter_mut().zip(of).for_each(|(used, share)| *used += count * share);
+                room -= count * size;
+                if room <= 0.0 {
+                    break;
+                }
+            }
+            // What the relaxation uses too much of weighs more.
+            weight.iter_mut().zip(&used).for_each(|(weight, used)| {
+                *weight = (*weight * (step * (used - 1.0)).clamp(-2.0, 2.0).exp()).max(1e-4);
+            });
+            let sum: f64 = weight.iter().sum();
+            weight.iter_mut().for_each(|weight| *weight /= sum);
+            pricing.sort(price, &shares, weight);
+            let most = pricing.most(0, 1.0);
+            if most < least.0 {
+                least = (most, weight.clone());
+            }
         }
+        weight.clone_from(&least.1);
+        pricing.sort(price, &shares, weight);
+        pricing
+    }
+
+    fn sort(&mut self, price: &[f64], shares: &[f64], weight: &[f64]) {
+        let size = |item: usize| -> f64 {
+            let sizes = shares[item * weight.len()..].iter().zip(weight);
+            sizes.map(|(size, weight)| size * weight).sum::<f64>().max(1e-9)
+        };
+        let items = (0..self.items.len()).filter(|item| price[*item] > 1e-12);
+        self.order = items.map(|item| (item, price[item], size(item))).collect();
+        self.order.sort_by(|one, other| {
+            (other.1 / other.2).total_cmp(&(one.1 / one.2)).then(one.0.cmp(&other.0))
+        });
     }
 
     /// Looks for patterns worth more than `above`, each worth more than the one before; those with `first`, if there

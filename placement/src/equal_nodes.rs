@@ -1,9 +1,6 @@
-//! The objective `FewestNodes`: replicas on as few nodes as possible. Where nodes are equal and no rule is in the way,
-//! that is vector bin packing; otherwise the nodes of a valid assignment are emptied one by one.
+//! Clusters of equal nodes without rules: the fewest nodes for their replicas are a bin packing.
 
-use crate::audit::audit;
 use crate::cluster::{Amount, Assignment, Cluster, NodeIx, NodeState};
-use crate::consolidate::consolidate;
 use crate::limits::Limits;
 use crate::packing::{Items, Packing, pack};
 
@@ -34,29 +31,21 @@ pub(crate) fn packed(cluster: &Cluster, limits: &Limits) -> Option<(Assignment, 
     is_enough.then(|| (on_nodes(cluster, &packed.packing), packed.bound as f64))
 }
 
-/// Each bin on the node where most of its replicas are today, of those that are left.
+/// Each bin on the node where most of its replicas are today, of those that are left; nodes that are empty today last.
 fn on_nodes(cluster: &Cluster, packing: &Packing) -> Assignment {
     let mut assignment = vec![None; cluster.replicas.len()];
     let mut is_free = vec![true; cluster.nodes.len()];
+    let mut in_use = vec![false; cluster.nodes.len()];
+    let nodes = cluster.replicas.iter().filter_map(|replica| replica.node);
+    nodes.for_each(|node| in_use[node.ix()] = true);
     for bin in packing {
         let mut there = vec![0_usize; cluster.nodes.len()];
         let nodes = bin.iter().filter_map(|replica| cluster.replicas[*replica].node);
         nodes.for_each(|node| there[node.ix()] += 1);
         let free = (0..is_free.len()).filter(|node| is_free[*node]);
-        let Some(node) = free.max_by_key(|node| (there[*node], std::cmp::Reverse(*node))) else { break };
+        let Some(node) = free.max_by_key(|node| (there[*node], in_use[*node], std::cmp::Reverse(*node))) else { break };
         is_free[node] = false;
         bin.iter().for_each(|replica| assignment[*replica] = Some(NodeIx::new(node)));
     }
     assignment
-}
-
-/// Empties nodes of a valid assignment, one by one.
-pub(crate) fn emptied(cluster: &Cluster, valid: Assignment, limits: &Limits) -> Assignment {
-    let mut now = cluster.clone();
-    for (replica, node) in now.replicas.iter_mut().zip(&valid) {
-        replica.node = *node;
-    }
-    let found = consolidate(&now, f64::INFINITY, limits).assignment;
-    // What moves twice may count on other nodes meanwhile.
-    if audit(cluster, &found).is_empty() { found } else { valid }
 }
