@@ -71,9 +71,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         let name = name.trim_end_matches(".vbp");
         let optimum = &row[optimum];
-        println!(
-            "| {name} | {bins} | {bound} | {optimum} | {published} | {seconds:.1} | {mark} |"
-        );
+        println!("| {name} | {bins} | {bound} | {optimum} | {published} | {seconds:.1} | {mark} |");
     }
     println!(
         "\n{count} instances: {} bins, best published {}; {above} above the best published; the optimum on \

@@ -21,7 +21,8 @@ fn fewest_nodes(cluster: &Cluster) -> usize {
     let takes = |state: NodeState| matches!(state, NodeState::Up | NodeState::Closed);
     let of_metric = |metric: usize| {
         let nodes = cluster.nodes.iter().filter(|node| takes(node.state));
-        let Some(mut capacity) = nodes.map(|node| node.capacity[metric]).collect::<Option<Vec<Amount>>>()
+        let Some(mut capacity) =
+            nodes.map(|node| node.capacity[metric]).collect::<Option<Vec<Amount>>>()
         else {
             return 0;
         };

@@ -463,7 +463,11 @@ impl<'c, 'l> Search<'c, 'l> {
             count += 1.0;
         }
         // A little for room that only some replicas can use.
-        Some(if count > 0.0 { least * least.abs() + 0.01 * (sum / count) * (sum / count) } else { 0.0 })
+        Some(if count > 0.0 {
+            least * least.abs() + 0.01 * (sum / count) * (sum / count)
+        } else {
+            0.0
+        })
     }
 
     /// The replicas of a node that may leave it, one of each demand where no rule is about them.

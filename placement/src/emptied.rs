@@ -130,7 +130,8 @@ fn making_room(cluster: &Cluster, metric: usize, in_use: &[usize]) -> Vec<f64> {
             if replica.demand[metric] > *capacity {
                 return f64::INFINITY;
             }
-            let excess = on[node].iter().map(demand).sum::<Amount>() + replica.demand[metric] - capacity;
+            let excess =
+                on[node].iter().map(demand).sum::<Amount>() + replica.demand[metric] - capacity;
             let excess = if replica.demand[metric] > 0 { excess } else { 0 };
             cover(on[node].iter().map(|of| (demand(of), of.move_cost)).collect(), excess)
         };

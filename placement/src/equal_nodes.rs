@@ -13,18 +13,32 @@ pub(crate) fn packed(cluster: &Cluster, limits: &Limits) -> Option<(Assignment, 
     let is_plain = moves_freely
         && cluster.rules.is_empty()
         && cluster.services.iter().all(|service| service.allowed.is_none())
-        && cluster.nodes.iter().all(|node| node.state == NodeState::Up && node.capacity == first.capacity);
+        && cluster
+            .nodes
+            .iter()
+            .all(|node| node.state == NodeState::Up && node.capacity == first.capacity);
     // What no node has, no replica may need; what is without limit limits nothing.
     let limited: Vec<(usize, Amount)> = (0..cluster.metrics.len())
-        .filter_map(|metric| first.capacity[metric].filter(|limit| *limit > 0).map(|limit| (metric, limit)))
+        .filter_map(|metric| {
+            first.capacity[metric].filter(|limit| *limit > 0).map(|limit| (metric, limit))
+        })
         .collect();
     let fits = |demand: &[Amount]| {
-        demand.iter().zip(&first.capacity).all(|(demand, limit)| limit.is_none_or(|limit| *demand <= limit))
+        demand
+            .iter()
+            .zip(&first.capacity)
+            .all(|(demand, limit)| limit.is_none_or(|limit| *demand <= limit))
     };
-    if !is_plain || limited.is_empty() || !cluster.replicas.iter().all(|replica| fits(&replica.demand)) {
+    if !is_plain
+        || limited.is_empty()
+        || !cluster.replicas.iter().all(|replica| fits(&replica.demand))
+    {
         return None;
     }
-    let sizes = cluster.replicas.iter().flat_map(|replica| limited.iter().map(|(metric, _)| replica.demand[*metric]));
+    let sizes = cluster
+        .replicas
+        .iter()
+        .flat_map(|replica| limited.iter().map(|(metric, _)| replica.demand[*metric]));
     let items = Items::new(limited.iter().map(|(_, limit)| *limit).collect(), sizes.collect());
     let packed = pack(&items, limits);
     let is_enough = packed.packing.len() <= cluster.nodes.len();
@@ -43,7 +57,11 @@ fn on_nodes(cluster: &Cluster, packing: &Packing) -> Assignment {
         let nodes = bin.iter().filter_map(|replica| cluster.replicas[*replica].node);
         nodes.for_each(|node| there[node.ix()] += 1);
         let free = (0..is_free.len()).filter(|node| is_free[*node]);
-        let Some(node) = free.max_by_key(|node| (there[*node], in_use[*node], std::cmp::Reverse(*node))) else { break };
+        let Some(node) =
+            free.max_by_key(|node| (there[*node], in_use[*node], std::cmp::Reverse(*node)))
+        else {
+            break;
+        };
         is_free[node] = false;
         bin.iter().for_each(|replica| assignment[*replica] = Some(NodeIx::new(node)));
     }

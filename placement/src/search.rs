@@ -3,8 +3,8 @@
 use crate::anneal::anneal;
 use crate::audit::{Violation, audit};
 use crate::bound::bound;
-use crate::consolidate::consolidate;
 use crate::cluster::{Assignment, Cluster, NodeIx, Objective, ReplicaIx};
+use crate::consolidate::consolidate;
 use crate::cost::Costs;
 use crate::equal_nodes::packed;
 use crate::limits::{Limits, Progress};

@@ -20,8 +20,7 @@ struct Small {
 }
 
 fn small() -> impl Strategy<Value = Small> {
-    let state =
-        prop_oneof![4 => Just(NodeState::Up), 1 => Just(NodeState::Closed), 1 => Just(NodeState::Down)];
+    let state = prop_oneof![4 => Just(NodeState::Up), 1 => Just(NodeState::Closed), 1 => Just(NodeState::Down)];
     (
         prop::collection::vec((0..12_i64, 0..12_i64, state), 2..=4),
         prop::collection::vec((0..4_usize, 0..7_i64, 0..7_i64, 1..4_u32), 1..=6),

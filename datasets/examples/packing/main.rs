@@ -176,9 +176,8 @@ fn online(pools: &[Pool]) {
                 }
             }
             times.sort_unstable();
-            let at = |share: f64| {
-                times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e6
-            };
+            let at =
+                |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e6;
             let nodes: std::collections::BTreeSet<_> =
                 placer.assignment().iter().copied().flatten().collect();
             let refused = if refused > 0 { format!(", {refused} refused") } else { String::new() };

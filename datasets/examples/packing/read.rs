@@ -1,8 +1,8 @@
 //! Requests of virtual machines, pods and servers, as the two data sets have them.
 
 use arrow_array::{
-    Array, BooleanArray, Float32Array, Float64Array, Int64Array, RecordBatch, UInt8Array,
-    UInt16Array, UInt32Array, Int8Array, Int16Array, Int32Array,
+    Array, BooleanArray, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array,
+    RecordBatch, UInt8Array, UInt16Array, UInt32Array,
 };
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::error::Error;
@@ -56,7 +56,17 @@ fn numbers(rows: &RecordBatch, name: &str) -> Result<Vec<f64>, Box<dyn Error>> {
             }
         )+};
     }
-    of!(UInt8Array, UInt16Array, UInt32Array, Int8Array, Int16Array, Int32Array, Int64Array, Float32Array, Float64Array);
+    of!(
+        UInt8Array,
+        UInt16Array,
+        UInt32Array,
+        Int8Array,
+        Int16Array,
+        Int32Array,
+        Int64Array,
+        Float32Array,
+        Float64Array
+    );
     if let Some(array) = column.downcast_ref::<BooleanArray>() {
         return Ok((0..array.len()).map(|row| f64::from(u8::from(array.value(row)))).collect());
     }

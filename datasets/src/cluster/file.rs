@@ -216,7 +216,9 @@ impl<'r> Reader<'r> {
     }
 
     fn objective(&self, of: &ObjectiveOf) -> Result<Objective, Broken> {
-        let ObjectiveOf::Failovers { fragmentation, levels } = of;
+        let ObjectiveOf::Failovers { fragmentation, levels } = of else {
+            return Ok(Objective::FewestNodes);
+        };
         let at = "objective.failovers";
         if !(0.0..=1.0).contains(fragmentation) {
             return Err(broken(format!("{at}.fragmentation"), "must be from 0 to 1"));

@@ -122,6 +122,8 @@ pub enum ObjectiveOf {
         #[serde(default)]
         levels: Vec<String>,
     },
+    /// Nodes with a replica.
+    FewestNodes {},
 }
 
 impl Default for ObjectiveOf {

@@ -60,8 +60,7 @@ pub fn read(file: &Path) -> Result<Cluster, ClusterError> {
     };
     let nodes = bins.iter().map(node).collect();
     let items = names("item");
-    let services =
-        items.iter().map(|name| Service { name: name.clone(), allowed: None }).collect();
+    let services = items.iter().map(|name| Service { name: name.clone(), allowed: None }).collect();
     let replicas = items.into_iter().zip(sizes).enumerate().map(|(at, (name, demand))| Replica {
         name,
         service: ServiceIx::new(at),

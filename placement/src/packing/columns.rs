@@ -30,7 +30,12 @@ pub(crate) struct Columns<'i> {
 
 impl<'i> Columns<'i> {
     pub(crate) fn new(items: &'i Items, random: Random) -> Columns<'i> {
-        Columns { items, pool: BTreeSet::new(), weight: vec![1.0 / items.dims() as f64; items.dims()], random }
+        Columns {
+            items,
+            pool: BTreeSet::new(),
+            weight: vec![1.0 / items.dims() as f64; items.dims()],
+            random,
+        }
     }
 
     pub(crate) fn kinds(&self) -> usize {
@@ -41,7 +46,8 @@ impl<'i> Columns<'i> {
     pub(crate) fn bound(&mut self, effort: &mut Effort) -> usize {
         let (master, _) = self.solve(&self.items.count.clone(), effort);
         // Whole prices: the bound is exact (Farley, "A note on bounding a class of linear programming problems", 1990).
-        let price: Vec<f64> = master.price.iter().map(|price| (price.max(0.0) * PARTS).floor()).collect();
+        let price: Vec<f64> =
+            master.price.iter().map(|price| (price.max(0.0) * PARTS).floor()).collect();
         let counts = self.items.count.iter().map(|count| f64::from(*count));
         let total: f64 = price.iter().zip(counts).map(|(price, count)| price * count).sum();
         // No pattern needs to be best: none may be worth so much that the bound, rounded up, is less.
@@ -68,7 +74,8 @@ impl<'i> Columns<'i> {
         let mut master = Master::new(&items.count);
         let mut known: BTreeSet<Pattern> = BTreeSet::new();
         for pattern in &self.pool {
-            let rest: Pattern = pattern.iter().filter_map(|item| position[usize::from(*item)]).collect();
+            let rest: Pattern =
+                pattern.iter().filter_map(|item| position[usize::from(*item)]).collect();
             if rest.len() > 1 && !known.contains(&rest) {
                 master.patterns.push(rest.clone());
                 known.insert(rest);
@@ -133,8 +140,10 @@ impl<'i> Columns<'i> {
                 return None;
             }
             let rows = kinds_left(&left);
-            let mut used: Vec<(f64, f64, &Pattern)> =
-                master.basic().map(|(pattern, x)| (x + 0.15 * self.random.unit(), x, pattern)).collect();
+            let mut used: Vec<(f64, f64, &Pattern)> = master
+                .basic()
+                .map(|(pattern, x)| (x + 0.15 * self.random.unit(), x, pattern))
+                .collect();
             used.sort_by(|one, other| other.0.total_cmp(&one.0));
             let most = (master.total() / 12.0).ceil() as usize;
             let before = bins.len();

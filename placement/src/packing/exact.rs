@@ -62,7 +62,9 @@ struct List<'i> {
 
 impl List<'_> {
     fn extend(&mut self, from: usize, effort: &mut Effort) -> bool {
-        if !self.chosen.is_empty() && self.free.iter().zip(&self.slack).all(|(free, slack)| free <= slack) {
+        if !self.chosen.is_empty()
+            && self.free.iter().zip(&self.slack).all(|(free, slack)| free <= slack)
+        {
             if self.found.len() == PATTERNS {
                 return false;
             }
@@ -133,9 +135,9 @@ pub(crate) fn partition(
     effort.spend((steps - cover.steps) / 2);
     let chosen = cover.chosen.iter().map(|at| &patterns[*at]);
     match found {
-        Some(true) => {
-            Partition::Found(chosen.map(|of| of.iter().map(|item| usize::from(*item)).collect()).collect())
-        }
+        Some(true) => Partition::Found(
+            chosen.map(|of| of.iter().map(|item| usize::from(*item)).collect()).collect(),
+        ),
         Some(false) => Partition::None,
         None => Partition::Unknown,
     }
@@ -188,7 +190,9 @@ impl Cover<'_> {
             self.covered[item] = true;
             for other in &self.with[item] {
                 if self.blocked[*other] == 0 {
-                    self.patterns[*other].iter().for_each(|item| self.count[usize::from(*item)] -= 1);
+                    self.patterns[*other]
+                        .iter()
+                        .for_each(|item| self.count[usize::from(*item)] -= 1);
                 }
                 self.blocked[*other] += 1;
             }
@@ -206,7 +210,9 @@ impl Cover<'_> {
             for other in &self.with[item] {
                 self.blocked[*other] -= 1;
                 if self.blocked[*other] == 0 {
-                    self.patterns[*other].iter().for_each(|item| self.count[usize::from(*item)] += 1);
+                    self.patterns[*other]
+                        .iter()
+                        .for_each(|item| self.count[usize::from(*item)] += 1);
                 }
             }
         }

@@ -31,7 +31,11 @@ pub(crate) fn first(items: &Items) -> Packing {
 fn by_item(items: &Items, shares: &[f64], weight: &[f64]) -> Packing {
     let dims = items.dims();
     let size = |item: usize| -> f64 {
-        shares[item * dims..(item + 1) * dims].iter().zip(weight).map(|(size, weight)| size * weight).sum()
+        shares[item * dims..(item + 1) * dims]
+            .iter()
+            .zip(weight)
+            .map(|(size, weight)| size * weight)
+            .sum()
     };
     let sizes: Vec<f64> = (0..items.len()).map(size).collect();
     let mut order: Vec<usize> = (0..items.len()).collect();
@@ -40,8 +44,10 @@ fn by_item(items: &Items, shares: &[f64], weight: &[f64]) -> Packing {
     let mut free = Vec::new();
     let mut fill: Vec<f64> = Vec::new();
     for item in order {
-        let fits = (0..bins.len()).filter(|bin| items.fits(item, &free[bin * dims..(bin + 1) * dims]));
-        let fullest = fits.max_by(|one, other| fill[*one].total_cmp(&fill[*other]).then(other.cmp(one)));
+        let fits =
+            (0..bins.len()).filter(|bin| items.fits(item, &free[bin * dims..(bin + 1) * dims]));
+        let fullest =
+            fits.max_by(|one, other| fill[*one].total_cmp(&fill[*other]).then(other.cmp(one)));
         let bin = fullest.unwrap_or_else(|| {
             bins.push(Vec::new());
             free.extend_from_slice(&items.capacity);
@@ -69,13 +75,19 @@ fn by_bin(items: &Items, shares: &[f64], weight: &[f64], dot: bool) -> Packing {
                 let sizes = shares[item * dims..(item + 1) * dims].iter().zip(&left).zip(weight);
                 sizes
                     .map(|((size, left), weight)| {
-                        if dot { weight * size * left } else { -weight * (left - size) * (left - size) }
+                        if dot {
+                            weight * size * left
+                        } else {
+                            -weight * (left - size) * (left - size)
+                        }
                     })
                     .sum()
             };
             let fits = (0..open.len()).filter(|at| items.fits(open[*at], &free));
             let scored = fits.map(|at| (score(open[at]), at));
-            let Some((_, at)) = scored.max_by(|one, other| one.0.total_cmp(&other.0).then(other.1.cmp(&one.1))) else {
+            let Some((_, at)) =
+                scored.max_by(|one, other| one.0.total_cmp(&other.0).then(other.1.cmp(&one.1)))
+            else {
                 break;
             };
             let item = open.remove(at);

@@ -69,17 +69,22 @@ impl<'i> Local<'i> {
         };
         // The bin with the least in it, or a random one, is dissolved.
         let fill = |bin: &Vec<usize>| -> f64 {
-            let of = |item: &usize| items.size(*item).iter().zip(&local.unit).map(|(size, unit)| *size as f64 * unit);
+            let of = |item: &usize| {
+                items.size(*item).iter().zip(&local.unit).map(|(size, unit)| *size as f64 * unit)
+            };
             bin.iter().flat_map(of).sum()
         };
-        let least = (0..packing.len()).min_by(|one, other| fill(&packing[*one]).total_cmp(&fill(&packing[*other])))?;
+        let least = (0..packing.len())
+            .min_by(|one, other| fill(&packing[*one]).total_cmp(&fill(&packing[*other])))?;
         let dissolved = if random.below(3) == 0 { random.below(packing.len()) } else { least };
         let stay = (0..packing.len()).filter(|bin| *bin != dissolved);
         for (bin, from) in stay.enumerate() {
             packing[from].iter().for_each(|item| local.put(*item, bin));
         }
         for item in &packing[dissolved] {
-            let best = (0..bins).min_by(|one, other| local.with(*item, *one).total_cmp(&local.with(*item, *other)))?;
+            let best = (0..bins).min_by(|one, other| {
+                local.with(*item, *one).total_cmp(&local.with(*item, *other))
+            })?;
             local.put(*item, best);
         }
         Some(local)
@@ -150,7 +155,8 @@ impl<'i> Local<'i> {
             if other == bin {
                 continue;
             }
-            let stays_away = |item: usize, bin: usize| self.away[item].0 == bin && self.away[item].1 > step;
+            let stays_away =
+                |item: usize, bin: usize| self.away[item].0 == bin && self.away[item].1 > step;
             let item_away = stays_away(item, other);
             let mut consider = |change: f64, leaves: Option<usize>, is_away: bool| {
                 if is_away && change >= aspired - 1e-12 {

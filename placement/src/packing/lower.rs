@@ -56,8 +56,9 @@ fn clique(items: &Items, dims: &[usize]) -> usize {
         let (one, other) = (items.size(one), items.size(other));
         dims.iter().any(|dim| one[*dim] + other[*dim] > items.capacity[*dim])
     };
-    let conflicts: Vec<Vec<bool>> =
-        (0..n).map(|one| (0..n).map(|other| one != other && conflict(one, other)).collect()).collect();
+    let conflicts: Vec<Vec<bool>> = (0..n)
+        .map(|one| (0..n).map(|other| one != other && conflict(one, other)).collect())
+        .collect();
     let degree: Vec<usize> =
         conflicts.iter().map(|of| of.iter().filter(|conflict| **conflict).count()).collect();
     let mut order: Vec<usize> = (0..n).collect();

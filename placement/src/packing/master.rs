@@ -34,9 +34,10 @@ impl Master {
     pub(crate) fn new(count: &[u32]) -> Master {
         let rows = count.len();
         let index = |row: usize| u16::try_from(row).expect("few items");
-        let need = count.iter().enumerate().map(|(row, count)| {
-            f64::from(*count) + 1e-5 * ((row * 7919 % 1009) as f64 / 1009.0)
-        });
+        let need = count
+            .iter()
+            .enumerate()
+            .map(|(row, count)| f64::from(*count) + 1e-5 * ((row * 7919 % 1009) as f64 / 1009.0));
         let mut master = Master {
             rows,
             patterns: (0..rows).map(|row| vec![index(row)]).collect(),
@@ -72,7 +73,8 @@ impl Master {
     /// Solves over the patterns there are. Returns the number of steps.
     pub(crate) fn solve(&mut self, most: usize) -> usize {
         for step in 0..most {
-            let of_patterns = (0..self.patterns.len()).map(|at| (self.value_of(&self.patterns[at]) - 1.0, Ok(at)));
+            let of_patterns = (0..self.patterns.len())
+                .map(|at| (self.value_of(&self.patterns[at]) - 1.0, Ok(at)));
             let of_surplus = (0..self.rows).map(|row| (-self.price[row], Err(row)));
             let best = of_patterns.chain(of_surplus).max_by(|one, other| one.0.total_cmp(&other.0));
             let Some((gain, enters)) = best.filter(|(gain, _)| *gain > ZERO) else { return step };

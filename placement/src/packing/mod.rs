@@ -16,10 +16,10 @@ mod price;
 use crate::limits::{Limits, Progress};
 use crate::random::Random;
 use columns::Columns;
-use master::Pattern;
 use effort::Effort;
 use exact::Partition;
 pub(crate) use items::{Items, Packing};
+use master::Pattern;
 
 /// Steps of a search for a partition, and of the first and the longest local search.
 const PARTITION: u64 = 50_000_000;
@@ -92,7 +92,8 @@ impl Search<'_, '_> {
         for round in 0_u32.. {
             while !self.is_done(effort)
                 && !(are_few && round == 0)
-                && let Some(fewer) = local::shrink(self.items, &self.best.packing, &mut random, steps, effort)
+                && let Some(fewer) =
+                    local::shrink(self.items, &self.best.packing, &mut random, steps, effort)
             {
                 self.found(fewer);
             }
@@ -101,7 +102,8 @@ impl Search<'_, '_> {
             }
             steps = (2 * steps).min(MOST_LOCAL);
             if has_patterns {
-                let bins = self.best.packing.iter().map(|bin| self.pattern(bin)).collect::<Vec<_>>();
+                let bins =
+                    self.best.packing.iter().map(|bin| self.pattern(bin)).collect::<Vec<_>>();
                 self.columns.pool.extend(bins);
                 if round == 0 && self.is_usual {
                     self.best.bound = self.best.bound.max(self.columns.bound(effort));
@@ -147,7 +149,8 @@ impl Search<'_, '_> {
                 }
                 Partition::None | Partition::Unknown => {
                     for pattern in patterns {
-                        let items: Vec<usize> = pattern.iter().map(|item| usize::from(*item)).collect();
+                        let items: Vec<usize> =
+                            pattern.iter().map(|item| usize::from(*item)).collect();
                         let pattern = self.pattern(&items);
                         self.columns.pool.insert(pattern);
                     }

@@ -74,7 +74,12 @@ impl<'i> Pricing<'i> {
 
     /// Looks for patterns worth more than `above`, each worth more than the one before; those with `first`, if there
     /// is one. Returns the most that a pattern is worth, at least `above`, if that is certain, and the steps.
-    pub(crate) fn search(&mut self, first: Option<usize>, above: f64, steps: u64) -> (Option<f64>, u64) {
+    pub(crate) fn search(
+        &mut self,
+        first: Option<usize>,
+        above: f64,
+        steps: u64,
+    ) -> (Option<f64>, u64) {
         (self.best, self.steps) = (above, steps);
         self.free.clone_from(&self.items.capacity);
         self.chosen.clear();

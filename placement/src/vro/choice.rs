@@ -154,9 +154,7 @@ impl Vro {
     fn skew(&self, state: &State, node: usize, replica: usize) -> f64 {
         match self.skewness {
             Skewness::Diagonal => -cosine(rest(state, node, Some(replica))),
-            Skewness::Bottleneck => {
-                -rest(state, node, Some(replica)).fold(f64::INFINITY, f64::min)
-            }
+            Skewness::Bottleneck => -rest(state, node, Some(replica)).fold(f64::INFINITY, f64::min),
             Skewness::DotProduct => {
                 let free = limited(state, node).zip(rest(state, node, None));
                 -free

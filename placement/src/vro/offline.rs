@@ -45,10 +45,7 @@ impl Offline {
 
     /// Eigen's consolidation with this measure of skewness, with the exchange phase.
     pub fn new(skewness: Skewness) -> Offline {
-        Offline {
-            policy: Policy::Vro(Vro::new(skewness)),
-            exchange: Some(Exchange::default()),
-        }
+        Offline { policy: Policy::Vro(Vro::new(skewness)), exchange: Some(Exchange::default()) }
     }
 }
 
