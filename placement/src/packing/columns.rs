@@ -14,7 +14,7 @@ const BEST_STEPS: u64 = 3_000_000;
 /// Items that are looked at for patterns before the prices change, and patterns that suffice.
 const SEEDS: usize = 80;
 const ENOUGH: usize = 40;
-/// Patterns that are kept for the next packing.
+/// About how many patterns are kept for the next packing.
 const KEPT: usize = 30_000;
 /// Prices are rounded to this part of one for the bound.
 const PARTS: f64 = 1e7;
@@ -160,11 +160,8 @@ impl<'i> Columns<'i> {
                 }
             }
         }
-        while self.pool.len() > KEPT {
-            let drop = self.random.below(self.pool.len());
-            let pattern = self.pool.iter().nth(drop).cloned();
-            pattern.map(|pattern| self.pool.remove(&pattern));
-        }
+        let keep = KEPT as f64 / self.pool.len() as f64;
+        self.pool.retain(|_| keep >= 1.0 || self.random.unit() < keep);
         Some(bins)
     }
 }

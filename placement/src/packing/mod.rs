@@ -29,6 +29,8 @@ const MOST_LOCAL: u64 = 1_000_000;
 const BOUND_ROUNDS: u64 = 300_000;
 /// With more kinds of items there are no linear programs: a basis is a square of them.
 const MOST_KINDS: usize = 1_500;
+/// Patterns of more items are searched too deeply.
+const MOST_ITEMS: usize = 20_000;
 
 /// A packing, and a number of bins that none is below.
 pub(crate) struct Packed {
@@ -49,7 +51,7 @@ pub(crate) fn pack(items: &Items, limits: &Limits) -> Packed {
         limits,
     };
     search.tell();
-    search.run(kinds.len() <= MOST_KINDS, &mut effort);
+    search.run(kinds.len() <= MOST_KINDS && items.len() <= MOST_ITEMS, &mut effort);
     search.best
 }
 
@@ -163,6 +165,9 @@ impl Search<'_, '_> {
 
 /// A number of bins that none is below, by linear programming; 0 if that is too much work.
 pub(crate) fn bound(items: &Items) -> usize {
+    if items.count.iter().sum::<u32>() as usize > MOST_ITEMS {
+        return 0;
+    }
     let limits = Limits::rounds(BOUND_ROUNDS);
     Columns::new(items, Random::new(0)).bound(&mut Effort::new(&limits))
 }

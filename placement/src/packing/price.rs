@@ -63,7 +63,7 @@ impl<'i> Pricing<'i> {
     fn sort(&mut self, price: &[f64], shares: &[f64], weight: &[f64]) {
         let size = |item: usize| -> f64 {
             let sizes = shares[item * weight.len()..].iter().zip(weight);
-            sizes.map(|(size, weight)| size * weight).sum::<f64>().max(1e-9)
+            sizes.map(|(size, weight)| size * weight).sum::<f64>().max(1e-12)
         };
         let items = (0..self.items.len()).filter(|item| price[*item] > 1e-12);
         self.order = items.map(|item| (item, price[item], size(item))).collect();
@@ -83,7 +83,8 @@ impl<'i> Pricing<'i> {
         (self.best, self.steps) = (above, steps);
         self.free.clone_from(&self.items.capacity);
         self.chosen.clear();
-        let (mut room, mut worth) = (1.0, 0.0);
+        // A little more than a bin, for what is rounded.
+        let (mut room, mut worth) = (1.0 + 1e-9, 0.0);
         if let Some(at) = first {
             let (item, price, size) = self.order[at];
             take(&mut self.free, self.items.size(item));
