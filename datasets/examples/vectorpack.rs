@@ -1,5 +1,8 @@
 //! Vector bin packing: the instances of Vectorpack, one thread each.
 //!
+//! Seconds are those of the processor, so that other programs beside it change little (Linux; elsewhere those of the
+//! clock).
+//!
 //! ```sh
 //! cargo run --release -p datasets --no-default-features --example vectorpack -- FOLDER SECONDS [SEED] [INSTANCE...]
 //! ```
@@ -12,6 +15,12 @@ use placement::{Limits, search};
 use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+/// Time on the processor since the process began.
+fn processor() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/self/schedstat").ok()?;
+    text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+}
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -38,15 +47,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         let cluster = datasets::cluster::vectorpack::read(&folder.join("instances").join(name))?;
         let began = Instant::now();
+        let before = processor();
+        let elapsed = || match (processor(), before) {
+            (Some(now), Some(before)) => now - before,
+            _ => began.elapsed(),
+        };
         let last = std::sync::Mutex::new((f64::INFINITY, 0.0));
         let limits = Limits {
             seed,
             deadline: Some(Duration::from_secs_f64(seconds)),
-            elapsed: &|| began.elapsed(),
+            elapsed: &elapsed,
             progress: &|now| {
                 let mut last = last.lock().expect("one thread");
                 if now.value < last.0 {
-                    *last = (now.value, began.elapsed().as_secs_f64());
+                    *last = (now.value, elapsed().as_secs_f64());
                 }
             },
             ..Limits::rounds(u64::MAX)

@@ -36,11 +36,11 @@ pub fn consolidate(cluster: &Cluster, budget: f64, limits: &Limits) -> Consolida
     let today = Search::new(cluster, budget, limits);
     let in_use = today.open.iter().filter(|open| **open).count();
     let mut best = today.clone();
-    // From scratch, where the budget may allow it, in half of the time; its steps are a hundredth of an exchange.
+    // From scratch, where the budget may allow it, in half of the time; its steps are a thousandth of an exchange.
     let total: f64 = cluster.replicas.iter().map(|replica| replica.move_cost).sum();
     if budget >= total / 2.0 {
         let half = Limits {
-            rounds: limits.rounds.map(|rounds| rounds.saturating_mul(100)),
+            rounds: limits.rounds.map(|rounds| rounds.saturating_mul(1000)),
             deadline: limits.deadline.map(|deadline| deadline / 2),
             progress: &|_| {},
             ..*limits
