@@ -139,6 +139,11 @@ impl<'i> Columns<'i> {
             if is_solved && bins.len() as f64 + (master.total() - 1e-4).ceil() >= worse as f64 {
                 return None;
             }
+            if is_solved && bins.is_empty() {
+                // A better packing has no pattern whose reduced cost is more than what is left to its value.
+                let gap = worse as f64 - 1.0 - master.total() + 1e-3;
+                self.pool.retain(|pattern| 1.0 - master.value_of(pattern) <= gap);
+            }
             let rows = kinds_left(&left);
             let mut used: Vec<(f64, f64, &Pattern)> = master
                 .basic()
