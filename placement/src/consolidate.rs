@@ -45,7 +45,10 @@ pub fn consolidate(cluster: &Cluster, budget: f64, limits: &Limits) -> Consolida
             progress: &|_| {},
             ..*limits
         };
-        if let Some((assignment, _)) = packed(cluster, &half) {
+        let is_open = |node: &NodeIx| today.open[node.ix()];
+        if let Some((assignment, _)) = packed(cluster, &half)
+            && assignment.iter().flatten().all(is_open)
+        {
             let mut search = today.clone();
             search.adopt(&assignment);
             if search.moves.affords(0.0) && search.is_better(&best) {
