@@ -165,10 +165,10 @@ impl<'c, 'l> Search<'c, 'l> {
 
     /// Takes over an assignment that leaves empty nodes empty.
     fn adopt(&mut self, assignment: &Assignment) {
-        for replica in 0..assignment.len() {
-            if self.moves.state.node_of(replica).is_some() {
+        for (replica, node) in assignment.iter().enumerate() {
+            if let Some(node) = node.filter(|_| self.moves.state.node_of(replica).is_some()) {
                 self.moves.take(replica);
-                assignment[replica].inspect(|node| self.moves.put(replica, *node));
+                self.moves.put(replica, node);
             }
         }
         for node in 0..self.open.len() {

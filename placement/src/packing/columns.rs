@@ -54,9 +54,7 @@ impl<'i> Columns<'i> {
         let enough = total / ((total / PARTS - 1e-6).ceil() - 1.0 + 1e-6).max(1.0);
         let mut prices = Pricing::new(self.items, &price, &mut self.weight);
         for above in [enough, 0.0] {
-            let (worth, steps) = prices.search(None, above, 10 * BEST_STEPS);
-            effort.spend(steps);
-            if let Some(worth) = worth {
+            if let Some(worth) = prices.search(None, above, 10 * BEST_STEPS, effort) {
                 return (total / worth.max(1.0)).ceil() as usize;
             }
         }
@@ -90,11 +88,11 @@ impl<'i> Columns<'i> {
                 break;
             }
             let mut prices = Pricing::new(&items, &master.price, &mut self.weight);
-            let (mut found, mut spent) = (Vec::new(), 0);
+            let mut found = Vec::new();
             let count = prices.len();
             for _ in 0..SEEDS.min(count) {
                 let first = self.random.below(count);
-                spent += prices.search(Some(first), 1.0 + 1e-6, STEPS).1;
+                prices.search(Some(first), 1.0 + 1e-6, STEPS, effort);
                 found.extend(prices.found.drain(..).next_back());
                 if found.len() >= ENOUGH {
                     break;
@@ -102,14 +100,12 @@ impl<'i> Columns<'i> {
             }
             found.retain(|pattern| !known.contains(pattern));
             if found.is_empty() && steps < 200 {
-                let (worth, steps) = prices.search(None, 1.0 + 1e-6, BEST_STEPS);
-                spent += steps;
+                let worth = prices.search(None, 1.0 + 1e-6, BEST_STEPS, effort);
                 found.append(&mut prices.found);
                 if found.is_empty() {
                     is_solved = worth.is_some();
                 }
             }
-            effort.spend(spent * 2);
             if found.is_empty() && steps < 200 {
                 break;
             }

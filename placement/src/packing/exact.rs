@@ -8,6 +8,8 @@ use crate::cluster::Amount;
 /// Patterns that are listed at most, and the steps of their search.
 const PATTERNS: usize = 50_000;
 const ITEMS: usize = 2_000;
+/// Steps after which the effort is told.
+const OFTEN: u64 = 100_000;
 const STEPS: u64 = 150_000_000;
 
 /// Every set of items that a bin may hold in a packing into `bins` bins. `None`: too many.
@@ -36,9 +38,9 @@ pub(crate) fn patterns(items: &Items, bins: usize, effort: &mut Effort) -> Optio
         chosen: Vec::new(),
         found: Vec::new(),
         steps: STEPS,
+        unspent: 0,
     };
     let is_complete = search.extend(0, effort);
-    effort.spend((STEPS - search.steps) / 8);
     is_complete.then_some(search.found)
 }
 
@@ -58,6 +60,8 @@ struct List<'i> {
     chosen: Vec<usize>,
     found: Vec<Pattern>,
     steps: u64,
+    /// Steps that `Effort` does not know of.
+    unspent: u64,
 }
 
 impl List<'_> {
@@ -82,6 +86,14 @@ impl List<'_> {
             return false;
         }
         self.steps -= left;
+        self.unspent += left;
+        if self.unspent > OFTEN {
+            // A step is a comparison.
+            effort.spend(std::mem::take(&mut self.unspent) / 8);
+            if effort.is_over() {
+                return false;
+            }
+        }
         for at in from..self.order.len() {
             let item = self.order[at];
             if self.items.fits(item, &self.free) {
@@ -131,8 +143,7 @@ pub(crate) fn partition(
         chosen: Vec::new(),
         steps,
     };
-    let found = cover.extend();
-    effort.spend((steps - cover.steps) / 2);
+    let found = cover.extend(effort);
     let chosen = cover.chosen.iter().map(|at| &patterns[*at]);
     match found {
         Some(true) => Partition::Found(
@@ -159,7 +170,7 @@ struct Cover<'i> {
 
 impl Cover<'_> {
     /// Whether the rest can be covered; `None` if the steps do not suffice.
-    fn extend(&mut self) -> Option<bool> {
+    fn extend(&mut self, effort: &mut Effort) -> Option<bool> {
         let open = (0..self.covered.len()).filter(|item| !self.covered[*item]);
         let Some(item) = open.min_by_key(|item| self.count[*item]) else { return Some(true) };
         for at in 0..self.with[item].len() {
@@ -168,9 +179,11 @@ impl Cover<'_> {
                 continue;
             }
             let of = self.patterns[pattern].iter().map(|item| self.with[usize::from(*item)].len());
-            self.steps = self.steps.checked_sub((self.covered.len() + of.sum::<usize>()) as u64)?;
+            let steps = (self.covered.len() + of.sum::<usize>()) as u64;
+            self.steps = self.steps.checked_sub(steps).filter(|_| !effort.is_over())?;
+            effort.spend(steps / 2);
             if self.choose(pattern) {
-                match self.extend() {
+                match self.extend(effort) {
                     Some(false) => {}
                     found => return found,
                 }

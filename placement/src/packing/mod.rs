@@ -92,8 +92,9 @@ impl Search<'_, '_> {
         }
         let mut steps = LOCAL;
         for round in 0_u32.. {
-            while !self.is_done(effort)
-                && !(are_few && round == 0)
+            let begins_locally = !are_few || round > 0;
+            while begins_locally
+                && !self.is_done(effort)
                 && let Some(fewer) =
                     local::shrink(self.items, &self.best.packing, &mut random, steps, effort)
             {

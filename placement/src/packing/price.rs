@@ -1,7 +1,11 @@
 //! The pattern worth most: a knapsack of several dimensions, by depth-first search.
 
+use super::effort::Effort;
 use super::items::{Items, take};
 use super::master::Pattern;
+
+/// Steps after which the effort is told.
+const OFTEN: u64 = 4_096;
 
 /// Items with a price, the best ones for their size first.
 pub(crate) struct Pricing<'i> {
@@ -73,13 +77,14 @@ impl<'i> Pricing<'i> {
     }
 
     /// Looks for patterns worth more than `above`, each worth more than the one before; those with `first`, if there
-    /// is one. Returns the most that a pattern is worth, at least `above`, if that is certain, and the steps.
+    /// is one. Returns the most that a pattern is worth, at least `above`, if that is certain.
     pub(crate) fn search(
         &mut self,
         first: Option<usize>,
         above: f64,
         steps: u64,
-    ) -> (Option<f64>, u64) {
+        effort: &mut Effort,
+    ) -> Option<f64> {
         (self.best, self.steps) = (above, steps);
         self.free.clone_from(&self.items.capacity);
         self.chosen.clear();
@@ -92,8 +97,9 @@ impl<'i> Pricing<'i> {
             (room, worth) = (room - size, price);
         }
         let used = u32::from(first == Some(0));
-        self.extend(0, used, room, worth, first);
-        ((self.steps > 0).then_some(self.best), steps - self.steps)
+        self.extend(0, used, room, worth, first, effort);
+        effort.spend((steps - self.steps) % OFTEN * 2);
+        (self.steps > 0).then_some(self.best)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -101,7 +107,15 @@ impl<'i> Pricing<'i> {
     }
 
     /// `used`: how many of the item at `from` are in the pattern.
-    fn extend(&mut self, from: usize, used: u32, room: f64, worth: f64, first: Option<usize>) {
+    fn extend(
+        &mut self,
+        from: usize,
+        used: u32,
+        room: f64,
+        worth: f64,
+        first: Option<usize>,
+        effort: &mut Effort,
+    ) {
         if worth > self.best + 1e-9 {
             self.best = worth;
             let index = |item: &usize| u16::try_from(*item).expect("few items");
@@ -114,12 +128,18 @@ impl<'i> Pricing<'i> {
                 return;
             }
             self.steps -= 1;
+            if self.steps.is_multiple_of(OFTEN) {
+                effort.spend(2 * OFTEN);
+                if effort.is_over() {
+                    self.steps = 0;
+                }
+            }
             let (item, price, size) = self.order[at];
             let used = if at == from { used } else { u32::from(first == Some(at)) };
             if used < self.items.count[item] && self.items.fits(item, &self.free) {
                 take(&mut self.free, self.items.size(item));
                 self.chosen.push(item);
-                self.extend(at, used + 1, room - size, worth + price, first);
+                self.extend(at, used + 1, room - size, worth + price, first, effort);
                 self.chosen.pop();
                 super::items::give(&mut self.free, self.items.size(item));
             }
