@@ -334,7 +334,7 @@ impl<'c, 'l> Search<'c, 'l> {
         best.is_some_and(|(_, node)| self.place_on(replica, node))
     }
 
-    /// Size of what is free on a node.
+    /// Size of the free space on a node.
     fn left(&self, node: usize) -> f64 {
         let state = &self.moves.state;
         let free = state.capacity(node).iter().zip(state.usage(node));

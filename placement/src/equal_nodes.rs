@@ -17,7 +17,7 @@ pub(crate) fn packed(cluster: &Cluster, limits: &Limits) -> Option<(Assignment, 
             .nodes
             .iter()
             .all(|node| node.state == NodeState::Up && node.capacity == first.capacity);
-    // What no node has, no replica may need; what is without limit limits nothing.
+    // Metrics without a limit, or of which nodes have nothing, are no dimensions.
     let limited: Vec<(usize, Amount)> = (0..cluster.metrics.len())
         .filter_map(|metric| {
             first.capacity[metric].filter(|limit| *limit > 0).map(|limit| (metric, limit))

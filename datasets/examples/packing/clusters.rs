@@ -3,7 +3,7 @@
 //! | clusters | Eigen | here |
 //! |---|---|---|
 //! | 1, 2 | physical machines: memory, disk | requests of virtual machines: processors, memory |
-//! | 3, 4 | the same | requests of virtual machines: memory; 4 to 256 GiB of disk, made up |
+//! | 3, 4 | physical machines: memory, disk | requests of virtual machines: memory; 4 to 256 GiB of disk, made up |
 //! | 5, 6 | physical machines: processors, memory, disk | pods: processors, memory, GPUs |
 //! | 7 to 10 | ECS machines: memory, number of cloud disks | requests of virtual machines: memory; 1, 2 or 4 disks, made up |
 //!
@@ -39,7 +39,7 @@ pub enum Event {
 pub struct Pool {
     /// The cluster at the end: replicas that have not ended, on their nodes.
     pub cluster: Cluster,
-    /// The same without a node in use, with every arrival as a replica.
+    /// The cluster without a node in use, with every arrival as a replica.
     pub history: Cluster,
     /// Arrivals and ends.
     pub events: Vec<Event>,
@@ -62,7 +62,7 @@ const fn gib(memory: i64) -> i64 {
     memory * 1024 * 95 / 100
 }
 
-/// The same of local disk, to 85 %.
+/// Local disk of a physical machine, to 85 %.
 const fn disk(gib: i64) -> i64 {
     gib * 85 / 100
 }

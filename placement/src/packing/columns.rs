@@ -19,7 +19,7 @@ const KEPT: usize = 30_000;
 /// Prices are rounded to this part of one for the bound.
 const PARTS: f64 = 1e7;
 
-/// Patterns that are known, and what is random. Items are kinds, each with the number of its items.
+/// Known patterns, and random choices. Items are kinds, each with the number of its items.
 pub(crate) struct Columns<'i> {
     items: &'i Items,
     pub(crate) pool: BTreeSet<Pattern>,
@@ -61,7 +61,7 @@ impl<'i> Columns<'i> {
         0
     }
 
-    /// The linear program of what is left of each kind, with the kinds of its rows, and whether no pattern improves it.
+    /// The linear program of the rest of each kind, with the kinds of its rows, and whether no pattern improves it.
     fn solve(&mut self, left: &[u32], effort: &mut Effort) -> (Master, bool) {
         let of = kinds_left(left);
         let items = self.items.some(&of, left);
@@ -136,7 +136,7 @@ impl<'i> Columns<'i> {
                 return None;
             }
             if is_solved && bins.is_empty() {
-                // A better packing has no pattern whose reduced cost is more than what is left to its value.
+                // A better packing has no pattern whose reduced cost exceeds the gap to its value.
                 let gap = worse as f64 - 1.0 - master.total() + 1e-3;
                 self.pool.retain(|pattern| 1.0 - master.value_of(pattern) <= gap);
             }
@@ -171,7 +171,7 @@ fn kinds_left(left: &[u32]) -> Vec<usize> {
     (0..left.len()).filter(|kind| left[*kind] > 0).collect()
 }
 
-/// Takes a pattern of rows out of what is left, if all of it is left, or in part.
+/// Takes a pattern of rows out of the rest, if all of it is there, or in part.
 fn taken(pattern: &Pattern, rows: &[usize], left: &mut [u32], in_part: bool) -> Option<Pattern> {
     let mut kinds: Pattern = Vec::new();
     for row in pattern {

@@ -114,7 +114,7 @@ impl List<'_> {
 /// A partition of the items into `bins` of the patterns that `patterns` lists.
 pub(crate) enum Partition {
     Found(Packing),
-    /// There is none.
+    /// No partition exists.
     None,
     /// The steps did not suffice.
     Unknown,
@@ -193,7 +193,7 @@ impl Cover<'_> {
         Some(false)
     }
 
-    /// Whether what the bin leaves empty is within what is left.
+    /// Whether what the bin leaves empty is within the slack that remains.
     fn choose(&mut self, pattern: usize) -> bool {
         self.chosen.push(pattern);
         take(&mut self.slack, &self.items.capacity);

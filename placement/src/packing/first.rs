@@ -6,7 +6,7 @@ use super::items::{Items, Packing, take};
 const MOST_BY_BIN: usize = 5_000;
 
 /// The best of several rules, and weights of the dimensions: items in decreasing size into the fullest bin with room, or
-/// bin after bin the item that fits what is left best (dot product, Panigrahy and others, "Heuristics for Vector Bin
+/// bin after bin the item that fits the remaining space best (dot product, Panigrahy and others, "Heuristics for Vector Bin
 /// Packing", 2011).
 pub(crate) fn first(items: &Items) -> Packing {
     let shares = items.shares();
@@ -14,11 +14,7 @@ pub(crate) fn first(items: &Items) -> Packing {
     let mean: Vec<f64> = (0..dims)
         .map(|dim| items.total(dim) as f64 / items.capacity[dim] as f64 / items.len().max(1) as f64)
         .collect();
-    let weights: [Vec<f64>; 3] = [
-        vec![1.0; dims],
-        mean.clone(),
-        mean.iter().map(|mean| (100.0 * (mean - 1.0)).exp().max(1e-9)).collect(),
-    ];
+    let weights = [vec![1.0; dims], mean];
     // Filling bin after bin looks at each item for each place.
     let by_bins: &[bool] = if items.len() > MOST_BY_BIN { &[] } else { &[true, false] };
     let of = |weight: &Vec<f64>| {
@@ -61,7 +57,7 @@ fn by_item(items: &Items, shares: &[f64], weight: &[f64]) -> Packing {
     bins
 }
 
-/// `dot`: the largest product of the item and what is free; otherwise the least distance of the two.
+/// `dot`: the largest product of the item and the free space; otherwise the least distance of the two.
 fn by_bin(items: &Items, shares: &[f64], weight: &[f64], dot: bool) -> Packing {
     let dims = items.dims();
     let mut open: Vec<usize> = (0..items.len()).collect();

@@ -25,7 +25,7 @@ pub(crate) struct Master {
     x: Vec<f64>,
     /// Price of each item.
     pub(crate) price: Vec<f64>,
-    /// What is to be covered: a little more than one, by different amounts, because steps of zero would cycle.
+    /// How often each item must be covered: a little more than its number, by different amounts, because steps of zero would cycle.
     need: Vec<f64>,
 }
 

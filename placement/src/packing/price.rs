@@ -88,7 +88,7 @@ impl<'i> Pricing<'i> {
         (self.best, self.steps) = (above, steps);
         self.free.clone_from(&self.items.capacity);
         self.chosen.clear();
-        // A little more than a bin, for what is rounded.
+        // A little more than a bin, because sizes are rounded.
         let (mut room, mut worth) = (1.0 + 1e-9, 0.0);
         if let Some(at) = first {
             let (item, price, size) = self.order[at];

@@ -86,7 +86,7 @@ fn limited<'s>(state: &'s State, node: usize) -> impl Iterator<Item = usize> + u
     capacity.filter(|(_, limit)| **limit > 0 && **limit < Amount::MAX).map(|(metric, _)| metric)
 }
 
-/// What is left on a node, with a replica placed there in addition, as shares of its capacity: r of
+/// Residual capacity of a node, with a replica placed there in addition, as shares of its capacity: r of
 /// Eigen's equations. Metrics without a limit are left out.
 fn rest<'s>(
     state: &'s State,
@@ -118,12 +118,12 @@ fn cosine(of: impl Iterator<Item = f64>) -> f64 {
     if squares <= 0.0 { 1.0 } else { sum / f64::sqrt(squares * count) }
 }
 
-/// The angle, in radians, between the diagonal and what is left on a node.
+/// The angle, in radians, between the diagonal and the residual capacity of a node.
 pub(super) fn angle(state: &State, node: usize) -> f64 {
     cosine(rest(state, node, None)).clamp(-1.0, 1.0).acos()
 }
 
-/// The same, after a replica has left the node and another one has come.
+/// That angle, after a replica has left the node and another one has come.
 pub(super) fn angle_after(state: &State, node: usize, leaves: usize, comes: usize) -> f64 {
     let shares = limited(state, node).map(|metric| {
         let capacity = state.capacity(node)[metric];
@@ -196,7 +196,7 @@ mod tests {
         (one - other).abs() < 1e-12
     }
 
-    /// 6 of 10 and 8 of 20 are used; 1 and 4 come: what is left is (0.3, 0.4), before (0.4, 0.6).
+    /// 6 of 10 and 8 of 20 are used; 1 and 4 come: the rest is (0.3, 0.4), before (0.4, 0.6).
     #[test]
     fn scores_are_those_of_equations_1_and_3_to_5() {
         let cluster = cluster(&[[6, 8]], [1, 4]);
@@ -213,7 +213,7 @@ mod tests {
         assert!(near(skew(Skewness::DotProduct), -(0.1 * 0.4 + 0.2 * 0.6)));
     }
 
-    /// What is left is (0.4, 0.6), and (0.9, 0.8) if the replica of the node leaves and the new one comes.
+    /// The rest is (0.4, 0.6), and (0.9, 0.8) if the replica of the node leaves and the new one comes.
     #[test]
     fn angles_are_to_the_diagonal() {
         let cluster = cluster(&[[6, 8]], [1, 4]);

@@ -21,7 +21,7 @@ pub enum Policy {
     Vro(Vro),
 }
 
-/// A norm of what is left on a node.
+/// A norm of the residual capacity of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Norm {
     /// Sum over the metrics.
@@ -49,24 +49,24 @@ pub struct Vro {
     pub alpha: f64,
     /// Weight of the fragments: beta of eq. 1.
     pub beta: f64,
-    /// A usual demand by metric: f of eq. 1, in the unit of the metric. What is left on a node beyond a
+    /// A usual demand by metric: f of eq. 1, in the unit of the metric. The rest of a node beyond a
     /// multiple of it is a fragment; 0 means no fragments. `None`: the most frequent demand of the cluster's
     /// replicas, by metric, which is the paper's example.
     pub fragment: Option<Vec<Amount>>,
     /// Nodes whose loss is less than this above the least are candidates: delta of eq. 2.
     pub delta: f64,
-    /// What is compared in the second step.
+    /// The measure of the second step.
     pub skewness: Skewness,
 }
 
 /// How the second step measures how skewed a node is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skewness {
-    /// Angle between what is left and the diagonal; the least is best. Eq. 3.
+    /// Angle between the rest and the diagonal; the least is best. Eq. 3.
     Diagonal,
-    /// The scarcest metric of what is left; the largest is best. Eq. 4.
+    /// The scarcest metric of the rest; the largest is best. Eq. 4.
     Bottleneck,
-    /// Product of the demand and what is free before; the largest is best. Eq. 5.
+    /// Product of the demand and the free capacity before; the largest is best. Eq. 5.
     DotProduct,
 }
 
