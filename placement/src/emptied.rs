@@ -55,8 +55,8 @@ const THRESHOLDS: usize = 256;
 /// The number of nodes that no consolidation exceeds whose moves cost at most `budget` and that places
 /// nothing on a node that is empty today. The least of:
 ///
-/// - the cheapest nodes that the budget can empty, as each of their replicas must move, and others must make room for
-///   those that need more than half a node: no two of these go to one node;
+/// - the cheapest nodes that the budget can empty, as each of their replicas must move; those with replicas of more than
+///   half a node only in exchange for others that make room;
 /// - by metric and whole number t: each replica counts floor(demand / t), a node holds at most
 ///   floor(capacity / t) of it, and what the remaining nodes hold is at least what the replicas count. With
 ///   t = 1 that is the total demand; with more, replicas of more than half a node count alone;
@@ -74,11 +74,9 @@ pub fn emptied_bound(cluster: &Cluster, budget: f64) -> usize {
     }
     let in_use: Vec<usize> = (0..nodes).filter(|node| in_use[*node]).collect();
     let affordable = budget + 1e-9 * budget.abs().max(1.0);
-    let costs = |extra: Vec<f64>| in_use.iter().map(|node| cost[*node] + extra[*node]).collect();
-    let mut bound = most(costs(vec![0.0; nodes]), affordable);
+    let mut bound = most(in_use.iter().map(|node| cost[*node]).collect(), affordable);
     for metric in 0..cluster.metrics.len() {
-        let extra = making_room(cluster, metric, &in_use);
-        bound = bound.min(most(costs(extra), affordable));
+        bound = bound.min(with_large(cluster, metric, &in_use, &cost, affordable));
     }
     for metric in 0..cluster.metrics.len() {
         let mut usage: Vec<Amount> = vec![0; nodes];
@@ -110,53 +108,77 @@ pub fn emptied_bound(cluster: &Cluster, budget: f64) -> usize {
     bound.min(in_use.len().saturating_sub(fewest(cluster, &in_use)))
 }
 
-/// By node, the least cost of moves off other nodes that make room for a replica of it that needs more than half of
-/// the largest node's metric, and for which no node has room today.
-fn making_room(cluster: &Cluster, metric: usize, in_use: &[usize]) -> Vec<f64> {
-    let mut extra = vec![0.0; cluster.nodes.len()];
+/// How many nodes moves of a cost can empty, as far as replicas are concerned that need more than half of the largest
+/// node's metric. No two of them share a node, so those of `j` emptied nodes end on `j` others that had none and are not
+/// emptied, and what must leave these costs too. To empty `k` nodes, `k` without such a replica are emptied or
+/// make room.
+fn with_large(
+    cluster: &Cluster,
+    metric: usize,
+    in_use: &[usize],
+    cost: &[f64],
+    affordable: f64,
+) -> usize {
     let limits = in_use.iter().map(|node| cluster.nodes[*node].capacity[metric]);
-    let Some(largest) = limits.collect::<Option<Vec<Amount>>>().and_then(|of| of.into_iter().max())
-    else {
-        return extra;
-    };
+    let largest = limits.collect::<Option<Vec<Amount>>>().and_then(|of| of.into_iter().max());
+    let Some(largest) = largest else { return in_use.len() };
     let mut on: Vec<Vec<&Replica>> = vec![Vec::new(); cluster.nodes.len()];
     for replica in &cluster.replicas {
         replica.node.inspect(|node| on[node.ix()].push(replica));
     }
-    let leaves = |replica: &Replica, node: usize| -> f64 {
-        let of_metric = |(metric, capacity): (usize, &Option<Amount>)| {
-            let Some(capacity) = capacity else { return 0.0 };
-            let demand = |of: &&Replica| of.demand[metric];
-            if replica.demand[metric] > *capacity {
-                return f64::INFINITY;
+    let is_large = |of: &&Replica| 2 * of.demand[metric] > largest;
+    let demands: BTreeSet<&[Amount]> = (in_use.iter())
+        .flat_map(|node| on[*node].iter().copied().filter(is_large))
+        .map(|of| of.demand.as_slice())
+        .collect();
+    let (large, usual): (Vec<usize>, Vec<usize>) =
+        in_use.iter().partition(|node| on[**node].iter().any(|of| is_large(of)));
+    // The least that must leave a node before a demand fits.
+    let leaves = |node: usize, demand: &[Amount]| -> f64 {
+        let limits = cluster.nodes[node].capacity.iter().enumerate();
+        let limits = limits.filter_map(|(metric, limit)| limit.map(|limit| (metric, limit)));
+        let of_metric = |(metric, limit): (usize, Amount)| {
+            let of = |of: &&Replica| (of.demand[metric], of.move_cost);
+            let there: Vec<(Amount, f64)> = on[node].iter().map(of).collect();
+            let used: Amount = there.iter().map(|(demand, _)| demand).sum();
+            match demand[metric] {
+                0 => 0.0,
+                demand if demand > limit => f64::INFINITY,
+                demand => cover(there, used + demand - limit),
             }
-            let excess =
-                on[node].iter().map(demand).sum::<Amount>() + replica.demand[metric] - capacity;
-            let excess = if replica.demand[metric] > 0 { excess } else { 0 };
-            cover(on[node].iter().map(|of| (demand(of), of.move_cost)).collect(), excess)
         };
-        cluster.nodes[node].capacity.iter().enumerate().map(of_metric).fold(0.0, f64::max)
+        limits.map(of_metric).fold(0.0, f64::max)
     };
-    let mut known: BTreeMap<&[Amount], (f64, usize, f64)> = BTreeMap::new();
-    for node in in_use {
-        for replica in on[*node].iter().filter(|of| 2 * of.demand[metric] > largest) {
-            // The least and its node, and the least of the others.
-            let (least, at, next) = *known.entry(&replica.demand).or_insert_with(|| {
-                let (mut least, mut at, mut next) = (f64::INFINITY, usize::MAX, f64::INFINITY);
-                for other in in_use {
-                    let cost = leaves(replica, *other);
-                    if cost < least {
-                        (next, least, at) = (least, cost, *other);
-                    } else {
-                        next = next.min(cost);
-                    }
-                }
-                (least, at, next)
-            });
-            extra[*node] += if at == *node { next } else { least };
-        }
-    }
-    extra
+    let least = |node: &usize| {
+        let least =
+            demands.iter().map(|demand| leaves(*node, demand)).fold(f64::INFINITY, f64::min);
+        least.is_finite().then_some((*node, least))
+    };
+    let targets = usual.iter().filter(|node| cluster.nodes[**node].state == NodeState::Up);
+    let targets: Vec<(usize, f64)> = targets.filter_map(least).collect();
+    let saved = sums(targets.iter().map(|(node, least)| least - cost[*node]));
+    let making_room = sums(targets.iter().map(|(_, least)| *least));
+    let of_large = sums(large.iter().map(|node| cost[*node]));
+    let of_usual = sums(usual.iter().map(|node| cost[*node]));
+    // With `j` large ones: `k` of the others, less the most that is saved; or those that are emptied, and room.
+    let cost = |k: usize, j: usize| {
+        of_large[j] + (of_usual[k] + saved[j]).max(of_usual[k - j] + making_room[j])
+    };
+    let affords = |k: &usize| {
+        (0..of_large.len().min(saved.len()).min(k + 1)).any(|j| cost(*k, j) <= affordable)
+    };
+    (0..of_usual.len()).rev().find(affords).unwrap_or(0)
+}
+
+/// Sums of the least none, one, two and so on.
+fn sums(of: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut sorted: Vec<f64> = of.collect();
+    sorted.sort_by(f64::total_cmp);
+    let sums = sorted.into_iter().scan(0.0, |sum, of| {
+        *sum += of;
+        Some(*sum)
+    });
+    std::iter::once(0.0).chain(sums).collect()
 }
 
 /// Demands of this many kinds are packed for the bound.
