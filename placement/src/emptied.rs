@@ -132,7 +132,7 @@ fn with_large(
         .map(|of| of.demand.as_slice())
         .collect();
     let (large, usual): (Vec<usize>, Vec<usize>) =
-        in_use.iter().partition(|node| on[**node].iter().any(|of| is_large(of)));
+        in_use.iter().partition(|node| on[**node].iter().any(is_large));
     // The least that must leave a node before a demand fits.
     let leaves = |node: usize, demand: &[Amount]| -> f64 {
         let limits = cluster.nodes[node].capacity.iter().enumerate();
