@@ -13,7 +13,30 @@ pub fn bound(cluster: &Cluster) -> f64 {
         Objective::Failovers(of) => failovers(cluster, of),
         Objective::Reassignment(of) => reassignment(cluster, of),
         Objective::Balance(of) => balance(cluster, of),
+        Objective::FewestNodes => fewest_nodes(cluster) as f64,
     }
+}
+
+/// The nodes that hold the demand of each metric, the largest ones first.
+fn fewest_nodes(cluster: &Cluster) -> usize {
+    let of_metric = |metric: usize| {
+        let nodes = cluster.nodes.iter().filter(|node| node.state.holds());
+        let Some(mut capacity) =
+            nodes.map(|node| node.capacity[metric]).collect::<Option<Vec<Amount>>>()
+        else {
+            return 0;
+        };
+        capacity.sort_unstable_by(|one, other| other.cmp(one));
+        let mut left: Amount = cluster.replicas.iter().map(|replica| replica.demand[metric]).sum();
+        let needed = capacity.iter().take_while(|capacity| {
+            let is_needed = left > 0;
+            left -= **capacity;
+            is_needed
+        });
+        needed.count()
+    };
+    let nodes = (0..cluster.metrics.len()).map(of_metric).max().unwrap_or(0);
+    nodes.max(usize::from(!cluster.replicas.is_empty()))
 }
 
 /// The least deviation of each metric, and the moves that the rules force.
@@ -185,7 +208,7 @@ fn crowded(cluster: &Cluster) -> f64 {
 
 /// The least weight of items whose amounts cover an excess: the relaxation to fractions, or the
 /// lightest items of the least number that can cover it, if that is more.
-fn cover(mut items: Vec<(Amount, f64)>, excess: Amount) -> f64 {
+pub(crate) fn cover(mut items: Vec<(Amount, f64)>, excess: Amount) -> f64 {
     if excess <= 0 {
         return 0.0;
     }

@@ -228,6 +228,8 @@ pub enum Objective {
     Reassignment(Reassignment),
     /// Even load with few moves: the energy of Service Fabric's balancer.
     Balance(Evenness),
+    /// Nodes with a replica; moves are free. Vector bin packing, where nodes are equal.
+    FewestNodes,
 }
 
 /// Even load with few moves: (D + 0.001) (1 + `moves` M / (R + 1000)), in the unit of the metrics.

@@ -168,6 +168,7 @@ impl<'a> Costs<'a> {
         };
         match self.objective {
             Objective::Failovers(_) | Objective::Balance(_) => self.move_cost[replica],
+            Objective::FewestNodes => 0.0,
             Objective::Reassignment(of) => {
                 of.replica_moves * state.cluster.replicas[replica].move_cost
                     + of.node_moves * f64::from(of.between[origin.ix()][node.ix()])
@@ -207,7 +208,7 @@ impl<'a> Costs<'a> {
                 change + self.fragmentation(of, &shifts) + self.in_future(state, &shifts)
             }
             // Its value is not a sum: see above.
-            Objective::Balance(_) => change,
+            Objective::Balance(_) | Objective::FewestNodes => change,
         }
     }
 
@@ -281,7 +282,7 @@ impl<'a> Costs<'a> {
             Objective::Failovers(of) => {
                 change + self.fragmentation(of, &shifts) + self.in_future(state, &shifts)
             }
-            Objective::Balance(_) => change,
+            Objective::Balance(_) | Objective::FewestNodes => change,
         }
     }
 

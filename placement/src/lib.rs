@@ -23,18 +23,23 @@ mod anneal;
 mod audit;
 mod audit_schedule;
 mod bound;
+mod budgeted;
 mod builder;
 mod cluster;
+mod consolidate;
 mod cost;
 mod descend;
 mod deviation;
 mod eject;
+mod emptied;
+mod equal_nodes;
 mod even;
 mod explain;
 mod future;
 mod limits;
 mod mend;
 mod order;
+mod packing;
 mod random;
 mod repack;
 mod repair;
@@ -49,6 +54,7 @@ mod tally;
 #[cfg(test)]
 mod undo;
 mod value;
+pub mod vro;
 
 pub use audit::{Violation, audit};
 pub use audit_schedule::{ScheduleFlaw, audit_schedule};
@@ -59,6 +65,8 @@ pub use cluster::{
     Level, LevelIx, Metric, MetricIx, Node, NodeIx, NodeState, Objective, Reassignment, Replica,
     ReplicaIx, Role, Rule, Service, ServiceIx,
 };
+pub use consolidate::consolidate;
+pub use emptied::{Consolidated, emptied_bound};
 pub use explain::{
     Explanation, InTheWay, MoveReason, NodeClass, NotPlaced, Obstacle, Outcome, Relaxation, explain,
 };

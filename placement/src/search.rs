@@ -4,9 +4,11 @@ use crate::anneal::anneal;
 use crate::audit::{Violation, audit};
 use crate::bound::bound;
 use crate::cluster::{Assignment, Cluster, NodeIx, Objective, ReplicaIx};
+use crate::consolidate::consolidate;
 use crate::cost::Costs;
 use crate::descend::descend;
 use crate::eject::place_by_ejection;
+use crate::equal_nodes::packed;
 use crate::even::even_out;
 use crate::limits::{Limits, Progress};
 use crate::mend::mend;
@@ -68,19 +70,42 @@ pub fn search(cluster: &Cluster, limits: &Limits) -> Found {
 }
 
 fn search_in_order(cluster: &Cluster, limits: &Limits) -> Found {
-    let bound = bound(cluster);
-    let mut state = State::today(cluster);
-    thread::scope(|scope| {
-        let deep = thread::Builder::new().stack_size(STACK);
-        let mended = deep.spawn_scoped(scope, || make_valid(&mut state, limits));
-        mended.expect("a thread starts").join().unwrap_or_else(|panic| resume_unwind(panic));
-    });
-    let costs = Costs::new(&state);
-    (limits.progress)(&Progress { value: costs.total, bound });
+    let mut bound = bound(cluster);
+    let valid = || {
+        let mut state = State::today(cluster);
+        thread::scope(|scope| {
+            let deep = thread::Builder::new().stack_size(STACK);
+            let mended = deep.spawn_scoped(scope, || make_valid(&mut state, limits));
+            mended.expect("a thread starts").join().unwrap_or_else(|panic| resume_unwind(panic));
+        });
+        state
+    };
+    let with_costs = || {
+        let state = valid();
+        let costs = Costs::new(&state);
+        (limits.progress)(&Progress { value: costs.total, bound });
+        (state, costs)
+    };
     let assignment = match &cluster.objective {
-        Objective::Reassignment(_) => anneal(&state, &costs, limits, bound),
-        Objective::Balance(_) => even_out(&state, &costs, limits, bound),
-        Objective::Failovers(_) => descend(state, costs, limits, bound),
+        Objective::Reassignment(_) => {
+            let (state, costs) = with_costs();
+            anneal(&state, &costs, limits, bound)
+        }
+        Objective::Balance(_) => {
+            let (state, costs) = with_costs();
+            even_out(&state, &costs, limits, bound)
+        }
+        Objective::Failovers(_) => {
+            let (state, costs) = with_costs();
+            descend(state, costs, limits, bound)
+        }
+        Objective::FewestNodes => match packed(cluster, limits) {
+            Some((assignment, proved)) => {
+                bound = bound.max(proved);
+                assignment
+            }
+            None => emptied(cluster, valid().assignment(), limits),
+        },
     };
     Found {
         value: evaluate(cluster, &assignment),
@@ -88,6 +113,18 @@ fn search_in_order(cluster: &Cluster, limits: &Limits) -> Found {
         violations: audit(cluster, &assignment),
         assignment,
     }
+}
+
+/// Empties nodes of an assignment, one by one.
+fn emptied(cluster: &Cluster, assignment: &Assignment, limits: &Limits) -> Assignment {
+    let mut now = cluster.clone();
+    for (replica, node) in now.replicas.iter_mut().zip(assignment) {
+        replica.node = *node;
+    }
+    let found = consolidate(&now, f64::INFINITY, limits).assignment;
+    // What moves a second time may count on other nodes than those of today.
+    let is_no_worse = audit(cluster, &found).len() <= audit(cluster, assignment).len();
+    if is_no_worse { found } else { assignment.clone() }
 }
 
 /// Mends what is broken with few moves; where that fails, packs nodes from scratch, more and more of

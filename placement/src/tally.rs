@@ -37,6 +37,17 @@ impl Counts {
         }
     }
 
+    /// Domains with a member, and their members.
+    fn used(&self) -> Vec<(DomainIx, u32)> {
+        match self {
+            Counts::List(list) => list.clone(),
+            Counts::Array(array) => {
+                let all = array.iter().enumerate().filter(|(_, count)| **count > 0);
+                all.map(|(domain, count)| (DomainIx::new(domain), *count)).collect()
+            }
+        }
+    }
+
     fn remove(&mut self, domain: DomainIx) {
         match self {
             Counts::List(list) => {
@@ -349,6 +360,25 @@ impl Tallies {
             let domain = cluster.domain(tally.level, node);
             tally.needs.iter().any(|of| self.tallies[*of].counts.of(domain) == 0)
         })
+    }
+
+    /// By how much the rules are broken in all: members too many, domains too many or too few, and domains
+    /// that lack a member or have one too near.
+    pub(crate) fn broken(&self) -> u64 {
+        let of_tally = |tally: &Tally| -> u64 {
+            let limits = tally.at_least.saturating_sub(tally.used)
+                + tally.used.saturating_sub(tally.at_most);
+            let of_domain = |(domain, count): (DomainIx, u32)| {
+                let lacks = |of: &&usize| self.tallies[**of].counts.of(domain) == 0;
+                let meets = |of: &&usize| self.tallies[**of].counts.of(domain) > 0;
+                u64::from(count.saturating_sub(tally.per_domain))
+                    + tally.needs.iter().filter(lacks).count() as u64
+                    + tally.apart.iter().filter(meets).count() as u64
+            };
+            let domains = tally.counts.used().into_iter().map(of_domain);
+            u64::from(limits) + domains.sum::<u64>()
+        };
+        self.tallies.iter().map(of_tally).sum()
     }
 
     /// Whether no rule is about a replica.

@@ -6,7 +6,7 @@ use crate::cluster::{
     Objective, Reassignment,
 };
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Value of an assignment, by term.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -40,6 +40,10 @@ pub(crate) fn evaluate_as(
         }
         Objective::Reassignment(costs) => reassignment(cluster, costs, assignment),
         Objective::Balance(evenness) => balance(cluster, evenness, assignment),
+        Objective::FewestNodes => {
+            let used: BTreeSet<_> = assignment.iter().flatten().collect();
+            BTreeMap::from([("nodes", used.len() as f64)])
+        }
     };
     Value { total: terms.values().sum(), terms }
 }

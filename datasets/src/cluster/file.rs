@@ -417,6 +417,17 @@ mod tests {
     }
 
     #[test]
+    fn fewest_nodes_is_an_objective() {
+        let mut file = whole();
+        file["objective"] = json!({"fewest_nodes": {}});
+        let cluster = parse(file.to_string().as_bytes(), own_nodes).expect("it is whole");
+        let found = search(&cluster, &Limits::rounds(10));
+        assert!(found.violations.is_empty(), "{:?}", found.violations);
+        // Replicas of `db` are in two racks; `batch` may join one of them, `api` is near them.
+        assert_eq!(found.value.total, 2.0);
+    }
+
+    #[test]
     fn amounts_that_add_up_to_too_much_are_refused() {
         let most = 1_000_000_000_000_000_i64;
         let replica = |at: usize| json!([{"name": format!("r{at}"), "demand": {"cpu": most}}]);

@@ -5,12 +5,14 @@ mod error;
 mod file;
 pub mod kubernetes;
 mod limits;
+mod numbers;
 mod objective;
 mod reservation;
 mod result;
 pub mod roadef;
 mod schema;
 pub mod service_fabric;
+pub mod vectorpack;
 mod whole_file;
 
 pub use error::ClusterError;

@@ -27,6 +27,8 @@ pub enum ObjectiveOf {
         #[serde(default = "one")]
         moves: f64,
     },
+    /// Nodes with a replica.
+    FewestNodes {},
 }
 
 impl Default for ObjectiveOf {
@@ -51,6 +53,7 @@ impl ObjectiveOf {
                 failovers(*fragmentation, named, levels)
             }
             ObjectiveOf::Balance { weights, moves } => balance(weights, *moves, metrics),
+            ObjectiveOf::FewestNodes {} => Ok(Objective::FewestNodes),
         }
     }
 }
