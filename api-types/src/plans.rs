@@ -1,9 +1,8 @@
 //! `/v1/plans`: plans of changes.
 
-use crate::problem::{ExceededQuota, OfferedRequest};
 use chrono::{DateTime, Utc};
 use fleet::CapacityRequest;
-use fleet::quote::{Grant, Quote};
+use fleet::quote::{Alternative, Concession, Grant, MoveCost, Quote};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -119,6 +118,40 @@ pub struct QuotaRefusal {
     pub left_rru: f64,
     /// Requests within every limit.
     pub alternatives: Vec<OfferedRequest>,
+}
+
+/// A request that would be granted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OfferedRequest {
+    /// What the owner gives up.
+    pub concession: Concession,
+    /// The alternative as text.
+    pub sentence: String,
+    /// The request to send.
+    pub request: CapacityRequest,
+    /// What it would take, if it was planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<MoveCost>,
+}
+
+impl From<Alternative> for OfferedRequest {
+    fn from(Alternative { concession, sentence, request, cost }: Alternative) -> OfferedRequest {
+        OfferedRequest { concession, sentence, request, cost: Some(cost) }
+    }
+}
+
+/// A limit of a quota that a request exceeds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExceededQuota {
+    /// Measure of the limit.
+    pub quota: String,
+    /// The limit.
+    pub limit: f64,
+    /// Promised now; absent where the quota was reduced while the request was planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promised: Option<f64>,
+    /// Promised if the request is granted.
+    pub would_be: f64,
 }
 
 /// A plan was applied: the operation to wait for.

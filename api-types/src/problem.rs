@@ -1,11 +1,10 @@
 //! Errors: problem documents (RFC 9457). A refused request and a failed operation have one, without status, as result.
 
 use crate::emergencies::Emergency;
-use crate::plans::Plan;
-use fleet::CapacityRequest;
+use crate::plans::{ExceededQuota, OfferedRequest, Plan};
 use fleet::edit::WrongField;
 use fleet::explain::LimitName;
-use fleet::quote::{Alternative, Concession, MoveCost, Quote};
+use fleet::quote::Quote;
 use serde::{Deserialize, Serialize};
 
 /// A problem document, as clients read it.
@@ -13,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct Problem {
     /// Stable code, for programs.
     pub code: String,
-    /// The reason, as text; null: there is none beside `answer`.
+    /// The reason, as text; null: `answer` has it.
     #[serde(deserialize_with = "crate::present")]
     pub detail: Option<String>,
     /// Id of the request.
@@ -137,38 +136,4 @@ pub struct ShortChange {
     pub grantable_rru: f64,
     /// What is missing.
     pub missing_rru: f64,
-}
-
-/// A request that would be granted.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OfferedRequest {
-    /// What the owner gives up.
-    pub concession: Concession,
-    /// The alternative as text.
-    pub sentence: String,
-    /// The request to send.
-    pub request: CapacityRequest,
-    /// What it would take, if it was planned.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost: Option<MoveCost>,
-}
-
-impl From<Alternative> for OfferedRequest {
-    fn from(Alternative { concession, sentence, request, cost }: Alternative) -> OfferedRequest {
-        OfferedRequest { concession, sentence, request, cost: Some(cost) }
-    }
-}
-
-/// A limit of a quota that a request exceeds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ExceededQuota {
-    /// Measure of the limit.
-    pub quota: String,
-    /// The limit.
-    pub limit: f64,
-    /// Promised now; absent where the quota was reduced while the request was planned.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub promised: Option<f64>,
-    /// Promised if the request is granted.
-    pub would_be: f64,
 }

@@ -1,7 +1,6 @@
 //! `/v1/requests` and `/v1/operations`: requests, and the operations to wait for.
 
-use crate::plans::QuotaRefusal;
-use crate::problem::ExceededQuota;
+use crate::plans::{ExceededQuota, QuotaRefusal};
 use chrono::{DateTime, Utc};
 use fleet::CapacityRequest;
 use fleet::explain::{Evidence, HeldBy, Limit};

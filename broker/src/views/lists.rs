@@ -170,7 +170,7 @@ pub struct EventsAsked {
     /// Only unfinished, or only ended events.
     pub open: Option<bool>,
     /// Only older ones.
-    pub before: Option<PageEnd<Name>>,
+    pub before: Option<PageEnd<String>>,
 }
 
 /// An unavailability event.
@@ -267,7 +267,7 @@ impl Broker {
             .bind(&asked.scope_id)
             .bind(asked.open)
             .bind(before.map(|of| of.at))
-            .bind(before.map(|of| of.id.as_ref()))
+            .bind(before.map(|of| &of.id))
             .bind(i64::from(limit))
             .try_map(|row: PgRow| event(&row));
         rows.fetch_all(&self.pool).await.doing("listing unavailability events")

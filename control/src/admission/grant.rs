@@ -1,7 +1,6 @@
 //! Grant policy, quotas and refusals.
 
-use api_types::plans::QuotaRefusal;
-use api_types::problem::{ExceededQuota, OfferedRequest};
+use api_types::plans::{ExceededQuota, OfferedRequest, QuotaRefusal};
 use api_types::requests::{InvalidRequest, NotGranted, RequestRefusal};
 use broker::{Document, GrantPolicy, Quota, Refused, RequestChangeKind, RequestSpec};
 use fleet::explain::ShortfallReason;

@@ -7,7 +7,7 @@ use super::{Admission, FreshPlan};
 use crate::error::AdmissionError;
 use crate::plan_queue::PlanQueueError;
 use crate::reservation_status::state_of;
-use api_types::problem::ExceededQuota;
+use api_types::plans::ExceededQuota;
 use api_types::requests::{InvalidRequest, QuotaReduced, RequestRefusal};
 use broker::{
     ApplyError, ApplyPlan, InForce, NewPlan, PlanId, Request, RequestChangeKind, RequestGrant,

@@ -39,7 +39,7 @@ impl Problem {
         Problem { status, document, read }
     }
 
-    /// The problem of a failed operation or a refused request; `None` if there is none.
+    /// The problem of a failed operation or a refused request; `None`: it is no document.
     pub fn of_result(document: &Value) -> Option<Problem> {
         document.is_object().then(|| Problem::new(StatusCode::CONFLICT, document.clone()))
     }

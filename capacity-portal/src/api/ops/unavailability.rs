@@ -66,7 +66,7 @@ pub(super) async fn list(
         let asked = EventsAsked { scope, kind, scope_id, open, before };
         in_time(site.broker.events_page(&asked, limit)).await
     };
-    let position = |of: &EventRow| PageEnd { at: of.started_at, id: of.event.clone() };
+    let position = |of: &EventRow| PageEnd { at: of.started_at, id: of.event.to_string() };
     let page = list.page(EVENTS, parameters, read, position, view).await?;
     Ok(page.response(&EventsPage { events: Vec::new(), next_page_token: None }))
 }

@@ -10,10 +10,10 @@ use crate::http::field;
 use crate::http::idempotency::{StoredResponse, once};
 use crate::http::query::{self, StrictQuery};
 use crate::http::{Problem, Site, body, in_time};
-use api_types::plans::{MemberChange, Plan, PlanApplied, PlanValid, PlannedChange};
-use api_types::problem::{
-    BlockingLimit, ExceededQuota, FieldError, OfferedRequest, ProblemMembers, ShortChange,
+use api_types::plans::{
+    ExceededQuota, MemberChange, OfferedRequest, Plan, PlanApplied, PlanValid, PlannedChange,
 };
+use api_types::problem::{BlockingLimit, FieldError, ProblemMembers, ShortChange};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
