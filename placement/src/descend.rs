@@ -7,7 +7,7 @@ use crate::cost::Costs;
 use crate::limits::{Limits, Progress};
 use crate::state::State;
 
-/// Changes that are smaller are none: sums of fractions are not exact.
+/// Smaller changes do not count: sums of fractions are not exact.
 const NONE: f64 = 1e-9;
 
 /// What a step is judged by: the change of the value; of equal ones, the load of the fullest node that it

@@ -18,7 +18,7 @@ const TOLD: u64 = 64;
 /// First and last temperature, in costs of one move.
 const HEAT: f64 = 1.0;
 const COLD: f64 = 1e-2;
-/// How much dearer moves are taken to be at first, so that those that save most are made first.
+/// By which factor the cost of moves is raised at first, so that those that save most are made first.
 const DEAR: f64 = 50.0;
 /// One step in this many exchanges who moves.
 const EXCHANGE: usize = 4;
@@ -58,7 +58,7 @@ struct Walk<'c> {
     costs: Costs<'c>,
     random: Random,
     temperature: f64,
-    /// How much dearer than they are moves are taken to be.
+    /// Factor of the cost of moves.
     dear: f64,
     /// What a unit of the sum of squares costs, by metric.
     prices: Vec<f64>,

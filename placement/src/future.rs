@@ -15,7 +15,7 @@ pub(crate) struct FutureCosts<'a> {
     of_node: Vec<f64>,
 }
 
-/// A replica that comes to a node or leaves it.
+/// A replica that is put onto a node or leaves it.
 type Change = (usize, Amount);
 
 impl<'a> FutureCosts<'a> {
@@ -133,7 +133,7 @@ impl<'a> FutureCosts<'a> {
         self.futures.weight * lightest * violated as f64 / self.futures.samples as f64
     }
 
-    /// The least move cost of the replicas on a node after changes; nothing if there are none.
+    /// The least move cost of the replicas on a node after changes; nothing if it is empty.
     fn lightest(&self, state: &State, node: usize, changes: &[Change]) -> f64 {
         let change = |replica: usize| -> Amount {
             changes.iter().filter(|(of, _)| *of == replica).map(|(_, sign)| sign).sum()

@@ -51,7 +51,7 @@ impl<'s> Tenants<'s> {
         }
     }
 
-    /// The tenant that comes at a place of the sequence, whatever came before it.
+    /// The tenant at a place of the sequence; it does not depend on those before.
     fn draw(&self, number: u64) -> Tenant {
         let mut random = Random::new(self.of.seed.rotate_left(32) ^ number);
         let kind = random.below(self.of.kinds.len());
