@@ -2,7 +2,7 @@
 
 use crate::cluster::{
     Amount, Cluster, DomainIx, Evenness, Failovers, LevelIx, NodeIx, NodeState, Objective,
-    Reassignment, ReplicaIx, Rule,
+    Reassignment, ReplicaIx, Rule, Swaps,
 };
 use crate::value::{EVEN, STEADY, evaluate};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,8 @@ fn balance(cluster: &Cluster, of: &Evenness) -> f64 {
     let weights: f64 = of.weights.iter().sum();
     let sum: f64 = of.weights.iter().enumerate().map(|(at, weight)| weight * deviation(at)).sum();
     let average = if weights > 0.0 { sum / weights } else { 0.0 };
-    let forced = forced_moves(cluster) / (cluster.replicas.len() as f64 + STEADY);
+    let forced =
+        forced_moves(cluster, &Swaps::default()) / (cluster.replicas.len() as f64 + STEADY);
     (average + EVEN) * (1.0 + of.moves * forced)
 }
 
@@ -63,24 +64,60 @@ fn common_divisor(one: i128, other: i128) -> i128 {
 }
 
 /// The replicas that must leave their nodes, by weight.
-fn forced_moves(cluster: &Cluster) -> f64 {
+fn forced_moves(cluster: &Cluster, swaps: &Swaps) -> f64 {
     let mut on: Vec<Vec<usize>> = vec![Vec::new(); cluster.nodes.len()];
     for (position, replica) in cluster.replicas.iter().enumerate() {
         if let Some(node) = replica.node {
             on[node.ix()].push(position);
         }
     }
-    let crowded_nodes = crowded_nodes(cluster);
-    let by_node =
-        (0..on.len()).map(|node| must_leave(cluster, node, &on[node], crowded_nodes[node]));
-    let by_node: f64 = by_node.sum();
-    by_node.max(crowded(cluster))
+    let by_node = |weights: &[f64]| -> Vec<f64> {
+        let crowded = crowded_nodes(cluster, weights);
+        let nodes = 0..on.len();
+        nodes.map(|node| must_leave(cluster, node, &on[node], crowded[node], weights)).collect()
+    };
+    let moves: Vec<f64> = cluster.replicas.iter().map(|replica| replica.move_cost).collect();
+    let alone = by_node(&moves);
+    if swaps.partitions.is_empty() {
+        return alone.iter().sum::<f64>().max(crowded(cluster, &moves));
+    }
+    let share = |primary: NodeIx, secondary: NodeIx| match (
+        alone[primary.ix()] > 0.0,
+        alone[secondary.ix()] > 0.0,
+    ) {
+        (true, false) => 1.0,
+        (false, true) => 0.0,
+        _ => 0.5,
+    };
+    let of_nodes: f64 = by_node(&least_costs(cluster, swaps, share)).iter().sum();
+    of_nodes.max(crowded(cluster, &least_costs(cluster, swaps, |_, _| 0.5)))
+}
+
+/// What moving each replica costs at least. The cost of a swap of roles is shared out between the two, so
+/// that neither way of moving them costs less than their sum.
+fn least_costs(
+    cluster: &Cluster,
+    swaps: &Swaps,
+    share: impl Fn(NodeIx, NodeIx) -> f64,
+) -> Vec<f64> {
+    let mut least: Vec<f64> = cluster.replicas.iter().map(|replica| replica.move_cost).collect();
+    for (primary, secondary, cost) in cluster.role_pairs(swaps) {
+        let node = |of: ReplicaIx| cluster.replicas[of.ix()].node;
+        let Some((here, there)) = node(primary).zip(node(secondary)) else { continue };
+        if cluster.may_run(primary, there) && cluster.may_run(secondary, here) {
+            let share = share(here, there);
+            for (of, share) in [(primary, share), (secondary, 1.0 - share)] {
+                least[of.ix()] = least[of.ix()].min(share * cost);
+            }
+        }
+    }
+    least
 }
 
 /// The replicas that must leave each node, by weight; and the fragmentation of today, of which a move
 /// of weight w saves at most w times the fragmentation weight over the number of domains, by level.
 fn failovers(cluster: &Cluster, of: &Failovers) -> f64 {
-    let moves = forced_moves(cluster);
+    let moves = forced_moves(cluster, &of.swaps);
     let mut today = cluster.today();
     for node in &mut today {
         // Replicas of lost nodes weigh nothing until they are placed, and then only add.
@@ -100,14 +137,22 @@ fn failovers(cluster: &Cluster, of: &Failovers) -> f64 {
     };
     let share = |level: &LevelIx| of.fragmentation / domains(level).max(1) as f64;
     let saved: f64 = of.levels.iter().map(share).sum();
+    // Where what moves is worth more than it costs, the fragmentation of today says nothing.
+    let weight = |of: ReplicaIx| cluster.replicas[of.ix()].move_cost;
+    let is_worth = |(one, other, cost): (ReplicaIx, ReplicaIx, f64)| {
+        (weight(one) - weight(other)).abs() > cost
+    };
+    if saved > 1.0 || cluster.role_pairs(&of.swaps).any(is_worth) {
+        return moves;
+    }
     // Moves of lost replicas leave no node that counts.
-    lost + (fragmentation + (moves - lost) * (1.0 - saved).max(0.0)).max(moves - lost)
+    lost + (fragmentation + (moves - lost) * (1.0 - saved)).max(moves - lost)
 }
 
 /// The least weight that must leave a node, of which `crowded` must because of rules.
-fn must_leave(cluster: &Cluster, node: usize, on: &[usize], crowded: f64) -> f64 {
+fn must_leave(cluster: &Cluster, node: usize, on: &[usize], crowded: f64, weights: &[f64]) -> f64 {
     let at = NodeIx::new(node);
-    let weight = |replica: &usize| cluster.replicas[*replica].move_cost;
+    let weight = |replica: &usize| weights[*replica];
     let (forced, stay): (Vec<usize>, Vec<usize>) =
         on.iter().partition(|replica| !cluster.may_run(ReplicaIx::new(**replica), at));
     let forced: f64 = forced.iter().map(weight).sum();
@@ -127,12 +172,13 @@ fn too_many(
     members: impl Iterator<Item = ReplicaIx>,
     level: LevelIx,
     most: u32,
+    weights: &[f64],
 ) -> BTreeMap<DomainIx, f64> {
     let mut by_domain: BTreeMap<DomainIx, Vec<f64>> = BTreeMap::new();
     for member in members {
-        let replica = &cluster.replicas[member.ix()];
-        if let Some(node) = replica.node {
-            by_domain.entry(cluster.domain(level, node)).or_default().push(replica.move_cost);
+        if let Some(node) = cluster.replicas[member.ix()].node {
+            let domain = cluster.domain(level, node);
+            by_domain.entry(domain).or_default().push(weights[member.ix()]);
         }
     }
     let lightest = |mut weights: Vec<f64>| -> f64 {
@@ -144,7 +190,7 @@ fn too_many(
 }
 
 /// By node, the most that a rule makes leave it, of the replicas that may stay.
-fn crowded_nodes(cluster: &Cluster) -> Vec<f64> {
+fn crowded_nodes(cluster: &Cluster, weights: &[f64]) -> Vec<f64> {
     let mut crowded = vec![0.0_f64; cluster.nodes.len()];
     for rule in &cluster.rules {
         if let Rule::PerDomain { group, level: LevelIx::NODE, most } = rule {
@@ -153,7 +199,7 @@ fn crowded_nodes(cluster: &Cluster) -> Vec<f64> {
                 let node = cluster.replicas[member.ix()].node;
                 node.is_some_and(|node| cluster.may_run(*member, node))
             });
-            for (node, weight) in too_many(cluster, stay, LevelIx::NODE, *most) {
+            for (node, weight) in too_many(cluster, stay, LevelIx::NODE, *most, weights) {
                 crowded[node.ix()] = crowded[node.ix()].max(weight);
             }
         }
@@ -162,13 +208,13 @@ fn crowded_nodes(cluster: &Cluster) -> Vec<f64> {
 }
 
 /// The lightest replicas that are too many in their domains, over groups without a common member.
-fn crowded(cluster: &Cluster) -> f64 {
+fn crowded(cluster: &Cluster, weights: &[f64]) -> f64 {
     let mut counted = vec![false; cluster.replicas.len()];
     let mut of_groups: Vec<(f64, usize)> = Vec::new();
     for rule in &cluster.rules {
         let Rule::PerDomain { group, level, most } = rule else { continue };
         let members = cluster.groups[group.ix()].members.iter().copied();
-        let weight = too_many(cluster, members, *level, *most).into_values().sum();
+        let weight = too_many(cluster, members, *level, *most, weights).into_values().sum();
         of_groups.push((weight, group.ix()));
     }
     of_groups.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));

@@ -262,6 +262,20 @@ pub struct Failovers {
     pub levels: Vec<LevelIx>,
     /// Demands in future, if failovers because of them count.
     pub futures: Option<Futures>,
+    /// What it costs when replicas of a partition exchange their roles.
+    pub swaps: Swaps,
+}
+
+/// A primary and a secondary of a partition exchange their nodes of today: they exchange roles, no data
+/// moves, and only the primary fails over. Such a swap costs neither of the two moves. SIL section 5,
+/// below eq. 5, counts a swap as soon as a secondary is on the primary's old node; here the primary must
+/// be on the secondary's, because its move to a third node is a failover of its own.
+#[derive(Clone, Debug, Default)]
+pub struct Swaps {
+    /// Cost of a swap as a share of the move cost of its primary; with 1 it is one failover.
+    pub cost: f64,
+    /// The partitions whose roles may be exchanged: groups of which no two members share a node.
+    pub partitions: Vec<GroupIx>,
 }
 
 /// Demands that replicas may have in future: samples of a Monte Carlo simulation, each of which has a
@@ -328,6 +342,26 @@ impl Cluster {
             NodeState::Draining | NodeState::Down => false,
         };
         takes && service.allowed.as_ref().is_none_or(|allowed| allowed[node.ix()])
+    }
+
+    /// The pairs of primary and secondary that may exchange their roles, with the cost of doing so.
+    pub(crate) fn role_pairs<'c>(
+        &'c self,
+        swaps: &'c Swaps,
+    ) -> impl Iterator<Item = (ReplicaIx, ReplicaIx, f64)> + 'c {
+        swaps.partitions.iter().flat_map(move |group| {
+            let members = &self.groups[group.ix()].members;
+            let of_role =
+                move |role| members.iter().filter(move |at| self.replicas[at.ix()].role == role);
+            of_role(Role::Primary).flat_map(move |primary| {
+                let of = &self.replicas[primary.ix()];
+                let others = of_role(Role::Secondary).filter(move |secondary| {
+                    let other = self.replicas[secondary.ix()].node;
+                    of.node.is_some() && other.is_some() && other != of.node
+                });
+                others.map(move |secondary| (*primary, *secondary, swaps.cost * of.move_cost))
+            })
+        })
     }
 
     /// The domain of a node.

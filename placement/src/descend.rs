@@ -6,6 +6,7 @@ use crate::cluster::{Amount, Assignment, NodeIx, ReplicaIx};
 use crate::cost::Costs;
 use crate::limits::{Limits, Progress};
 use crate::state::State;
+use crate::tally::Tallies;
 
 /// Changes that are smaller are none: sums of fractions are not exact.
 const NONE: f64 = 1e-9;
@@ -32,6 +33,7 @@ pub(crate) fn descend(state: State, costs: Costs, limits: &Limits, bound: f64) -
     loop {
         let mut improved = descent.each_free(Descent::better_node);
         improved |= descent.each_free(Descent::other_leaves);
+        improved |= descent.each_free(Descent::roles_make_room);
         improved |= descent.swaps();
         improved |= descent.risky_nodes();
         let value = descent.costs.total;
@@ -160,6 +162,95 @@ impl Descent<'_, '_> {
         false
     }
 
+    /// A moved replica goes home, where a primary and a secondary exchange their roles instead.
+    fn roles_make_room(&mut self, replica: usize, here: NodeIx) -> bool {
+        let Some(home) = self.state.origin(replica) else { return false };
+        if self.costs.roles().is_none()
+            || !self.state.cluster.may_run(ReplicaIx::new(replica), home)
+            || !self.state.tallies.allow(self.state.cluster, replica, Some(here), home)
+        {
+            return false;
+        }
+        let back = self.costs.shift(&self.state, replica, home);
+        self.shift(replica, home, back);
+        let mut best: Option<(f64, usize, usize)> = None;
+        for one in self.state.replicas_on(home.ix()).to_vec() {
+            let least = best.map_or(-back, |(change, ..)| change);
+            if let Some((change, other)) = self.best_partner(one as usize, least) {
+                best = Some((change, one as usize, other));
+            }
+        }
+        if let Some((change, one, other)) = best {
+            self.costs.apply_swap(&mut self.state, one, other, change);
+            return true;
+        }
+        let forth = self.costs.shift(&self.state, replica, here);
+        self.shift(replica, here, forth);
+        false
+    }
+
+    /// The best exchange of roles of a replica that changes the value by less than `least`, if any.
+    fn best_partner(&mut self, one: usize, least: f64) -> Option<(f64, usize)> {
+        let partners: Vec<usize> = self.costs.roles()?.of(one).map(|(other, _)| other).collect();
+        let mut best: Option<(f64, usize)> = None;
+        for other in partners {
+            self.tried += 1;
+            if self.fit_swapped(one, other) {
+                let change = self.costs.swap(&self.state, one, other);
+                if change < best.map_or(least, |(change, _)| change) - NONE
+                    && self.roles_are_allowed(one, other)
+                {
+                    best = Some((change, other));
+                }
+            }
+        }
+        best
+    }
+
+    /// Whether no rule is broken about two of a partition, or those that need them, once they are on each
+    /// other's node. Neither could go there first: replicas of a partition do not share a node.
+    fn roles_are_allowed(&mut self, one: usize, other: usize) -> bool {
+        let (Some(here), Some(there)) = (self.state.node_of(one), self.state.node_of(other)) else {
+            return false;
+        };
+        let cluster = self.state.cluster;
+        let exchange = |tallies: &mut Tallies, here: NodeIx, there: NodeIx| {
+            for (replica, from, to) in [(one, here, there), (other, there, here)] {
+                tallies.remove(cluster, replica, from);
+                tallies.add(cluster, replica, to);
+            }
+        };
+        exchange(&mut self.state.tallies, here, there);
+        let state = &self.state;
+        let node_of = |replica: usize| match replica {
+            of if of == one => Some(there),
+            of if of == other => Some(here),
+            _ => state.node_of(replica),
+        };
+        let mut touched = vec![one, other];
+        touched.extend([one, other].iter().flat_map(|of| state.tallies.dependents(cluster, *of)));
+        let holds = |of: usize| {
+            let at = node_of(of);
+            at.is_none_or(|at| state.tallies.to_move(cluster, of, at, node_of).is_empty())
+        };
+        let allowed = touched.into_iter().all(holds);
+        exchange(&mut self.state.tallies, there, here);
+        allowed
+    }
+
+    /// Whether two replicas may run on each other's node, and fit there.
+    fn fit_swapped(&self, one: usize, other: usize) -> bool {
+        let (Some(here), Some(there)) = (self.state.node_of(one), self.state.node_of(other)) else {
+            return false;
+        };
+        let cluster = self.state.cluster;
+        here != there
+            && cluster.may_run(ReplicaIx::new(one), there)
+            && cluster.may_run(ReplicaIx::new(other), here)
+            && self.state.fits(one, there.ix(), Some(other))
+            && self.state.fits(other, here.ix(), Some(one))
+    }
+
     /// New and moved replicas exchange their nodes.
     fn swaps(&mut self) -> bool {
         let free = self.free();
@@ -179,14 +270,8 @@ impl Descent<'_, '_> {
         let (Some(here), Some(there)) = (self.state.node_of(one), self.state.node_of(other)) else {
             return false;
         };
-        let cluster = self.state.cluster;
         self.tried += 1;
-        if here == there
-            || !cluster.may_run(ReplicaIx::new(one), there)
-            || !cluster.may_run(ReplicaIx::new(other), here)
-            || !self.state.fits(one, there.ix(), Some(other))
-            || !self.state.fits(other, here.ix(), Some(one))
-        {
+        if !self.fit_swapped(one, other) {
             return false;
         }
         let now = self.load(here, None, None).max(self.load(there, None, None));

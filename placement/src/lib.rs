@@ -38,6 +38,7 @@ mod order;
 mod random;
 mod repack;
 mod repair;
+mod roles;
 mod rooms;
 mod schedule;
 mod search;
@@ -57,7 +58,7 @@ pub use builder::Builder;
 pub use cluster::{
     Amount, Assignment, Balance, Cluster, DomainIx, Evenness, Failovers, Futures, Group, GroupIx,
     Level, LevelIx, Metric, MetricIx, Node, NodeIx, NodeState, Objective, Reassignment, Replica,
-    ReplicaIx, Role, Rule, Service, ServiceIx,
+    ReplicaIx, Role, Rule, Service, ServiceIx, Swaps,
 };
 pub use explain::{
     Explanation, InTheWay, MoveReason, NodeClass, NotPlaced, Obstacle, Outcome, Relaxation, explain,
@@ -69,4 +70,4 @@ pub use schedule::{
 pub use search::{Found, search};
 pub use service_fabric::{ServiceFabric, annealing};
 pub use session::{Mended, Move, Session};
-pub use value::{Value, evaluate};
+pub use value::{Value, evaluate, move_costs};

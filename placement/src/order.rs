@@ -79,6 +79,10 @@ impl Ordered {
         let group = |of: GroupIx| GroupIx::new(new_group[of.ix()]);
         cluster.rules = of.rules.iter().map(|rule| with_groups(*rule, group)).collect();
         cluster.rules.sort_by_key(|rule| key_of(*rule));
+        if let Objective::Failovers(costs) = &mut cluster.objective {
+            costs.swaps.partitions.iter_mut().for_each(|of| *of = group(*of));
+            costs.swaps.partitions.sort_unstable();
+        }
         if let Objective::Reassignment(costs) = &mut cluster.objective {
             costs.safety = pick(&costs.safety, &nodes);
             costs.between = pick(&costs.between, &nodes);

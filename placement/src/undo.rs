@@ -2,7 +2,7 @@
 
 use crate::cluster::{
     Amount, Balance, Cluster, Failovers, GroupIx, LevelIx, MetricIx, NodeIx, Objective,
-    Reassignment, Rule, ServiceIx,
+    Reassignment, Role, Rule, ServiceIx, Swaps,
 };
 use crate::cost::Costs;
 use crate::state::State;
@@ -67,7 +67,15 @@ fn cluster(of: &Small) -> Cluster {
     }
     let objective = if of.failovers {
         let levels = vec![LevelIx::NODE, LevelIx::new(1)];
-        Objective::Failovers(Failovers { fragmentation: of.fragmentation, levels, futures: None })
+        // The groups of the rules overlap: more may be swapped than in a valid assignment.
+        let partitions = (0..2 * of.rules.len()).map(GroupIx::new).collect();
+        let swaps = Swaps { cost: of.fragmentation, partitions };
+        Objective::Failovers(Failovers {
+            fragmentation: of.fragmentation,
+            levels,
+            swaps,
+            ..Failovers::default()
+        })
     } else {
         Objective::Reassignment(Reassignment {
             load: vec![3.0, 10.0],
@@ -89,6 +97,7 @@ fn cluster(of: &Small) -> Cluster {
             // The costs of the challenge are whole numbers.
             replica.move_cost = if of.failovers { *cost } else { cost.round() };
             replica.service = ServiceIx::new(*service);
+            replica.role = if *service == 0 { Role::Primary } else { Role::Secondary };
         }
         cluster.services.resize_with(5.max(of.replicas.len()), || crate::cluster::Service {
             name: String::new(),

@@ -3,7 +3,7 @@
 
 use crate::cluster::{
     Amount, Assignment, Cluster, Evenness, Failovers, Futures, LevelIx, MetricIx, NodeState,
-    Objective, Reassignment,
+    Objective, Reassignment, ReplicaIx, Swaps,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -31,12 +31,14 @@ pub(crate) fn evaluate_as(
     let terms: BTreeMap<&'static str, f64> = match objective {
         Objective::Failovers(costs) => {
             let fragmentation = fragmentation(cluster, costs, assignment);
-            let moves = ("moves", moves(cluster, assignment));
+            let (saved, swaps) = swaps(cluster, &costs.swaps, assignment);
+            let moves = ("moves", moves(cluster, assignment) - saved);
+            let swaps = (!costs.swaps.partitions.is_empty()).then_some(("swaps", swaps));
             let futures = costs.futures.as_ref();
             let capacity =
                 futures.map(|of| ("capacity", of.weight * capacity(cluster, of, assignment)));
             let terms = [moves, ("fragmentation", costs.fragmentation * fragmentation)];
-            terms.into_iter().chain(capacity).collect()
+            terms.into_iter().chain(swaps).chain(capacity).collect()
         }
         Objective::Reassignment(costs) => reassignment(cluster, costs, assignment),
         Objective::Balance(evenness) => balance(cluster, evenness, assignment),
@@ -48,6 +50,44 @@ pub(crate) fn evaluate_as(
 fn moves(cluster: &Cluster, assignment: &Assignment) -> f64 {
     let moved = cluster.replicas.iter().zip(assignment);
     moved.filter(|(r, to)| r.node.is_some() && r.node != **to).map(|(r, _)| r.move_cost).sum()
+}
+
+/// The moves, by weight, that are swaps of roles; and what the swaps cost.
+fn swaps(cluster: &Cluster, swaps: &Swaps, assignment: &Assignment) -> (f64, f64) {
+    let weight = |of: ReplicaIx| cluster.replicas[of.ix()].move_cost;
+    let made = exchanged(cluster, swaps, assignment);
+    made.into_iter().fold((0.0, 0.0), |(saved, cost), (primary, secondary, of)| {
+        (saved + weight(primary) + weight(secondary), cost + of)
+    })
+}
+
+/// The pairs of primary and secondary that exchange their nodes of today, with what that costs.
+fn exchanged(
+    cluster: &Cluster,
+    swaps: &Swaps,
+    assignment: &Assignment,
+) -> Vec<(ReplicaIx, ReplicaIx, f64)> {
+    let is_at =
+        |one: ReplicaIx, home: ReplicaIx| assignment[one.ix()] == cluster.replicas[home.ix()].node;
+    let pairs = cluster.role_pairs(swaps);
+    pairs.filter(|(one, other, _)| is_at(*one, *other) && is_at(*other, *one)).collect()
+}
+
+/// What the move of each replica costs: of two that exchange roles, the primary has the cost of the swap.
+pub fn move_costs(cluster: &Cluster, assignment: &Assignment) -> Vec<f64> {
+    let moved = cluster.replicas.iter().zip(assignment);
+    let cost = moved.map(|(of, to)| match of.node {
+        Some(from) if *to != Some(from) => of.move_cost,
+        _ => 0.0,
+    });
+    let mut costs: Vec<f64> = cost.collect();
+    if let Objective::Failovers(of) = &cluster.objective {
+        for (primary, secondary, cost) in exchanged(cluster, &of.swaps, assignment) {
+            costs[primary.ix()] = cost;
+            costs[secondary.ix()] = 0.0;
+        }
+    }
+    costs
 }
 
 /// The least weight that must leave a node of each domain before a replica as large as a node

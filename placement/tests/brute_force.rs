@@ -82,7 +82,11 @@ fn cluster(of: &Small) -> Cluster {
     let fragmentation = if of.fragmentation { 0.05 } else { 0.0 };
     let levels = vec![LevelIx::new(1)];
     builder
-        .objective(Objective::Failovers(Failovers { fragmentation, levels, futures: None }))
+        .objective(Objective::Failovers(Failovers {
+            fragmentation,
+            levels,
+            ..Failovers::default()
+        }))
         .with(|cluster| {
             for (node, state) in cluster.nodes.iter_mut().zip(&of.states) {
                 let states =

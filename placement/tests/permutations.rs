@@ -138,7 +138,7 @@ fn cluster(of: &Small, orders: [Vec<usize>; 5]) -> Cluster {
             Objective::Failovers(Failovers {
                 fragmentation: of.fragmentation,
                 levels,
-                futures: None,
+                ..Failovers::default()
             })
         } else {
             let pair = Balance {

@@ -10,7 +10,7 @@ use super::schema::{NodeOf, RoleOf, Root, ServiceOf, StateOf};
 use fleet::{RegionSnapshot, ReservationIx};
 use placement::{
     Amount, Cluster, DomainIx, Group, GroupIx, Level, LevelIx, Metric, Node, NodeIx, NodeState,
-    Replica, ReplicaIx, Role, Rule, Service, ServiceIx,
+    Objective, Replica, ReplicaIx, Role, Rule, Service, ServiceIx,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -302,6 +302,9 @@ impl<'r> Reader<'r> {
         let group = GroupIx::new(cluster.groups.len());
         cluster.groups.push(Group { name: format!("{}/{partition}", of.name), members });
         cluster.rules.push(Rule::PerDomain { group, level: LevelIx::NODE, most: 1 });
+        if let Objective::Failovers(objective) = &mut cluster.objective {
+            objective.swaps.partitions.push(group);
+        }
         for name in &of.spread {
             let level = self.level(&format!("{at}.spread"), name)?;
             let domains = cluster.levels[level.ix()].domains.len().max(1);

@@ -1,7 +1,7 @@
 //! What a file wants to be minimized.
 
 use super::broken::{Broken, broken};
-use placement::{Evenness, Failovers, LevelIx, Objective};
+use placement::{Evenness, Failovers, LevelIx, Objective, Swaps};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -17,6 +17,9 @@ pub enum ObjectiveOf {
         fragmentation: f64,
         #[serde(default)]
         levels: Vec<String>,
+        /// Cost of an exchange of roles as a share of the primary's move cost.
+        #[serde(default = "one")]
+        swap: f64,
     },
     /// Even load with few moves.
     Balance {
@@ -31,7 +34,7 @@ pub enum ObjectiveOf {
 
 impl Default for ObjectiveOf {
     fn default() -> ObjectiveOf {
-        ObjectiveOf::Failovers { fragmentation: 0.0, levels: Vec::new() }
+        ObjectiveOf::Failovers { fragmentation: 0.0, levels: Vec::new(), swap: one() }
     }
 }
 
@@ -47,8 +50,8 @@ impl ObjectiveOf {
         levels: &BTreeMap<&str, LevelIx>,
     ) -> Result<Objective, Broken> {
         match self {
-            ObjectiveOf::Failovers { fragmentation, levels: named } => {
-                failovers(*fragmentation, named, levels)
+            ObjectiveOf::Failovers { fragmentation, levels: named, swap } => {
+                failovers(*fragmentation, named, *swap, levels)
             }
             ObjectiveOf::Balance { weights, moves } => balance(weights, *moves, metrics),
         }
@@ -58,18 +61,23 @@ impl ObjectiveOf {
 fn failovers(
     fragmentation: f64,
     named: &[String],
+    swap: f64,
     levels: &BTreeMap<&str, LevelIx>,
 ) -> Result<Objective, Broken> {
     let at = "objective.failovers";
-    if !(0.0..=1.0).contains(&fragmentation) {
-        return Err(broken(format!("{at}.fragmentation"), "must be from 0 to 1"));
+    for (member, share) in [("fragmentation", fragmentation), ("swap", swap)] {
+        if !(0.0..=1.0).contains(&share) {
+            return Err(broken(format!("{at}.{member}"), "must be from 0 to 1"));
+        }
     }
     let level = |name: &String| {
         let unknown = || format!("no node has a domain of the level {name:?}");
         levels.get(name.as_str()).copied().ok_or_else(|| broken(format!("{at}.levels"), unknown()))
     };
     let levels = named.iter().map(level).collect::<Result<_, _>>()?;
-    Ok(Objective::Failovers(Failovers { fragmentation, levels, futures: None }))
+    // Its partitions are those of the services.
+    let swaps = Swaps { cost: swap, partitions: Vec::new() };
+    Ok(Objective::Failovers(Failovers { fragmentation, levels, swaps, ..Failovers::default() }))
 }
 
 fn balance(

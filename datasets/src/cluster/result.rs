@@ -4,7 +4,7 @@ use super::ClusterError;
 use super::whole_file::write_whole;
 use placement::{
     Assignment, Cluster, Found, MoveKind, NodeIx, Overlap, ScheduleFlaw, Stuck, Violation,
-    audit_schedule, schedule,
+    audit_schedule, move_costs, schedule,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -120,7 +120,8 @@ impl<'a> PlacementFile<'a> {
     pub fn new(cluster: &'a Cluster, found: &'a Found, seconds: f64) -> PlacementFile<'a> {
         let placed = cluster.replicas.iter().zip(&found.assignment);
         let name = |node: placement::NodeIx| cluster.nodes[node.ix()].name.as_str();
-        let moved = placed.clone().filter(|(replica, node)| replica.node != **node);
+        let costs = move_costs(cluster, &found.assignment);
+        let moved = placed.clone().zip(costs).filter(|((replica, node), _)| replica.node != **node);
         PlacementFile {
             format: PLACEMENT_FORMAT,
             cluster: &cluster.name,
@@ -131,11 +132,11 @@ impl<'a> PlacementFile<'a> {
             seconds,
             violations: &found.violations,
             moves: moved
-                .map(|(replica, node)| Move {
+                .map(|((replica, node), cost)| Move {
                     replica: &replica.name,
                     from: replica.node.map(name),
                     to: node.map(name),
-                    cost: if replica.node.is_some() { replica.move_cost } else { 0.0 },
+                    cost,
                 })
                 .collect(),
             schedule: ScheduleFile::new(cluster, &found.assignment),

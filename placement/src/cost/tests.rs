@@ -1,7 +1,7 @@
 use super::Costs;
 use crate::cluster::{
-    Balance, Cluster, Evenness, Failovers, Futures, LevelIx, MetricIx, NodeIx, NodeState,
-    Objective, Reassignment, ServiceIx,
+    Balance, Cluster, Evenness, Failovers, Futures, GroupIx, LevelIx, MetricIx, NodeIx, NodeState,
+    Objective, Reassignment, Role, ServiceIx, Swaps,
 };
 use crate::random::Random;
 use crate::state::State;
@@ -23,8 +23,12 @@ fn cluster(objective: Objective) -> Cluster {
         for (position, replica) in cluster.replicas.iter_mut().enumerate() {
             replica.service = ServiceIx::new(position % 8);
             replica.move_cost = 1.0 + (position % 3) as f64;
+            replica.role = if position % 3 == 0 { Role::Primary } else { Role::Secondary };
         }
     };
+    for partition in 0..8 {
+        builder = builder.group("partition", 3 * partition..3 * partition + 3);
+    }
     builder.objective(objective).with(regroup).build()
 }
 
@@ -34,12 +38,16 @@ fn futures() -> Futures {
     Futures { weight: 0.25, samples: 3, demand: (0..24).map(of_replica).collect() }
 }
 
-fn objectives() -> [Objective; 5] {
+fn objectives() -> [Objective; 6] {
     [
+        Objective::Failovers(Failovers {
+            swaps: Swaps { cost: 0.75, partitions: (0..8).map(GroupIx::new).collect() },
+            ..Failovers::default()
+        }),
         Objective::Failovers(Failovers {
             fragmentation: 0.5,
             levels: vec![LevelIx::NODE, LevelIx::new(1)],
-            futures: None,
+            ..Failovers::default()
         }),
         Objective::Failovers(Failovers { futures: Some(futures()), ..Failovers::default() }),
         Objective::Reassignment(Reassignment {
