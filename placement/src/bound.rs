@@ -2,7 +2,7 @@
 
 use crate::cluster::{
     Amount, Cluster, DomainIx, Evenness, Failovers, LevelIx, NodeIx, NodeState, Objective,
-    Reassignment, ReplicaIx, Rule, Swaps,
+    Reassignment, ReplicaIx, Rule, Soft, Swaps,
 };
 use crate::value::{EVEN, STEADY, evaluate};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,10 +10,81 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A value that no valid assignment is below.
 pub fn bound(cluster: &Cluster) -> f64 {
     match &cluster.objective {
-        Objective::Failovers(of) => failovers(cluster, of),
+        Objective::Failovers(of) => {
+            let preferred = Preferred::new(cluster, of);
+            let hard = failovers(cluster, of) + preferred.least;
+            hard.max(preferred.or_moves) + soft_balance(cluster, &of.soft)
+        }
         Objective::Reassignment(of) => reassignment(cluster, of),
         Objective::Balance(of) => balance(cluster, of),
     }
+}
+
+/// What replicas cost that are not on preferred nodes.
+struct Preferred {
+    /// On the best of the nodes that may run them.
+    least: f64,
+    /// At home, or on the best of those nodes with the cost of the move.
+    or_moves: f64,
+}
+
+impl Preferred {
+    fn new(cluster: &Cluster, of: &Failovers) -> Preferred {
+        let mut terms: BTreeMap<usize, Vec<(&[bool], f64)>> = BTreeMap::new();
+        for soft in &of.soft {
+            if let Soft::Preferred { group, nodes, weight } = soft {
+                for member in &cluster.groups[group.ix()].members {
+                    terms.entry(member.ix()).or_default().push((nodes, *weight));
+                }
+            }
+        }
+        let cost = |replica: usize, node: NodeIx| -> f64 {
+            let of_replica = terms.get(&replica).into_iter().flatten();
+            let missed = of_replica.filter(|(nodes, _)| !nodes[node.ix()]);
+            missed.fold(0.0, |sum, (_, weight)| sum + weight)
+        };
+        let at_home = |of: ReplicaIx| {
+            cluster.replicas[of.ix()].node.is_some_and(|node| cost(of.ix(), node) > 0.0)
+        };
+        let moves = least_costs(cluster, &of.swaps, |primary, secondary| {
+            match (at_home(primary), at_home(secondary)) {
+                (true, false) => 1.0,
+                (false, true) => 0.0,
+                _ => 0.5,
+            }
+        });
+        let (mut least, mut or_moves) = (0.0, 0.0);
+        for replica in terms.keys() {
+            let nodes = (0..cluster.nodes.len()).map(NodeIx::new);
+            let allowed = nodes.filter(|node| cluster.may_run(ReplicaIx::new(*replica), *node));
+            let best = allowed.map(|node| cost(*replica, node)).fold(f64::INFINITY, f64::min);
+            if best.is_finite() {
+                least += best;
+                let home = cluster.replicas[*replica].node;
+                let more = home.map_or(0.0, |home| (cost(*replica, home) - best).max(0.0));
+                or_moves += best + more.min(moves[*replica]);
+            }
+        }
+        Preferred { least, or_moves }
+    }
+}
+
+/// Cost of the least deviation of each metric.
+fn soft_balance(cluster: &Cluster, soft: &[Soft]) -> f64 {
+    let weights =
+        soft.iter().map(|of| if let Soft::Balance { weight } = of { *weight } else { 0.0 });
+    let weight: f64 = weights.fold(0.0, |sum, weight| sum + weight);
+    if weight == 0.0 {
+        return 0.0;
+    }
+    let holding = cluster.nodes.iter().filter(|node| node.state.holds()).count();
+    let capacity = cluster.average_capacity();
+    let shares = capacity.iter().enumerate().filter_map(|(metric, capacity)| {
+        let demands = cluster.replicas.iter().map(|replica| replica.demand[metric]);
+        capacity.map(|capacity| least_deviation(demands, holding) / capacity)
+    });
+    let shares: Vec<f64> = shares.collect();
+    weight * shares.iter().fold(0.0, |sum, share| sum + share) / shares.len().max(1) as f64
 }
 
 /// The least deviation of each metric, and the moves that the rules force.
@@ -81,14 +152,16 @@ fn forced_moves(cluster: &Cluster, swaps: &Swaps) -> f64 {
     if swaps.partitions.is_empty() {
         return alone.iter().sum::<f64>().max(crowded(cluster, &moves));
     }
-    let share = |primary: NodeIx, secondary: NodeIx| match (
-        alone[primary.ix()] > 0.0,
-        alone[secondary.ix()] > 0.0,
-    ) {
-        (true, false) => 1.0,
-        (false, true) => 0.0,
-        _ => 0.5,
+    let is_wrong = |of: ReplicaIx| {
+        let node = cluster.replicas[of.ix()].node;
+        node.is_some_and(|node| alone[node.ix()] > 0.0)
     };
+    let share =
+        |primary: ReplicaIx, secondary: ReplicaIx| match (is_wrong(primary), is_wrong(secondary)) {
+            (true, false) => 1.0,
+            (false, true) => 0.0,
+            _ => 0.5,
+        };
     let of_nodes: f64 = by_node(&least_costs(cluster, swaps, share)).iter().sum();
     of_nodes.max(crowded(cluster, &least_costs(cluster, swaps, |_, _| 0.5)))
 }
@@ -98,14 +171,14 @@ fn forced_moves(cluster: &Cluster, swaps: &Swaps) -> f64 {
 fn least_costs(
     cluster: &Cluster,
     swaps: &Swaps,
-    share: impl Fn(NodeIx, NodeIx) -> f64,
+    share: impl Fn(ReplicaIx, ReplicaIx) -> f64,
 ) -> Vec<f64> {
     let mut least: Vec<f64> = cluster.replicas.iter().map(|replica| replica.move_cost).collect();
     for (primary, secondary, cost) in cluster.role_pairs(swaps) {
         let node = |of: ReplicaIx| cluster.replicas[of.ix()].node;
         let Some((here, there)) = node(primary).zip(node(secondary)) else { continue };
         if cluster.may_run(primary, there) && cluster.may_run(secondary, here) {
-            let share = share(here, there);
+            let share = share(primary, secondary);
             for (of, share) in [(primary, share), (secondary, 1.0 - share)] {
                 least[of.ix()] = least[of.ix()].min(share * cost);
             }

@@ -264,6 +264,40 @@ pub struct Failovers {
     pub futures: Option<Futures>,
     /// What it costs when replicas of a partition exchange their roles.
     pub swaps: Swaps,
+    /// What should hold, and the failovers that it is worth.
+    pub soft: Vec<Soft>,
+}
+
+/// What should hold but need not: preferred locations of SIL appendix A, spread and balance of Service
+/// Fabric. Weights are in failovers.
+#[derive(Clone, Debug)]
+pub enum Soft {
+    /// Each member on another node than these costs the weight.
+    Preferred {
+        /// The members that count.
+        group: GroupIx,
+        /// The preferred nodes, by position.
+        nodes: Vec<bool>,
+        /// Cost of a replica.
+        weight: f64,
+    },
+    /// Each member above `most` in a domain of the level costs the weight.
+    Spread {
+        /// The members that count.
+        group: GroupIx,
+        /// Where they are counted.
+        level: LevelIx,
+        /// The even share of a domain.
+        most: u32,
+        /// Cost of a replica.
+        weight: f64,
+    },
+    /// The weight times the average over metrics of the standard deviation of the load of the nodes that
+    /// hold replicas, in shares of the capacity of an average one. Metrics without a limit do not count.
+    Balance {
+        /// Cost of a deviation of a whole node.
+        weight: f64,
+    },
 }
 
 /// A primary and a secondary of a partition exchange their nodes of today: they exchange roles, no data
@@ -362,6 +396,18 @@ impl Cluster {
                 others.map(move |secondary| (*primary, *secondary, swaps.cost * of.move_cost))
             })
         })
+    }
+
+    /// Capacity of the average of the nodes that hold replicas, by metric; `None` without a limit.
+    pub(crate) fn average_capacity(&self) -> Vec<Option<f64>> {
+        let average = |metric: usize| {
+            let holding = self.nodes.iter().filter(|node| node.state.holds());
+            let limits: Vec<f64> =
+                holding.filter_map(|node| node.capacity[metric]).map(|of| of as f64).collect();
+            let average = limits.iter().sum::<f64>() / limits.len() as f64;
+            (average > 0.0).then_some(average)
+        };
+        (0..self.metrics.len()).map(average).collect()
     }
 
     /// The domain of a node.

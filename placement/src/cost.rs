@@ -4,6 +4,7 @@ use crate::cluster::{Amount, Failovers, NodeIx, NodeState, Objective, Reassignme
 use crate::deviation::{Deviation, Transfer};
 use crate::future::FutureCosts;
 use crate::roles::Roles;
+use crate::soft::SoftCosts;
 use crate::state::{Shift, State};
 use crate::value::evaluate_as;
 
@@ -35,6 +36,8 @@ pub(crate) struct Costs<'a> {
     deviation: Option<Deviation>,
     /// Swaps of roles, where they count.
     roles: Option<Roles>,
+    /// Soft constraints, if there are any.
+    soft: Option<SoftCosts<'a>>,
 }
 
 impl<'a> Costs<'a> {
@@ -62,6 +65,7 @@ impl<'a> Costs<'a> {
             deviation: None,
             futures: None,
             roles: None,
+            soft: None,
         };
         if let Objective::Balance(of) = objective {
             costs.deviation = Some(Deviation::new(of, state));
@@ -73,6 +77,7 @@ impl<'a> Costs<'a> {
             costs.futures = of.futures.as_ref().map(|futures| FutureCosts::new(futures, nodes));
             costs.roles = (!of.swaps.partitions.is_empty())
                 .then(|| Roles::new(&of.swaps, cluster, &costs.move_cost, unit));
+            costs.soft = SoftCosts::new(&of.soft, state, unit_of_exact_sums);
             for level in &of.levels {
                 let level = &cluster.levels[level.ix()];
                 let mut members = vec![Vec::new(); level.domains.len()];
@@ -97,6 +102,9 @@ impl<'a> Costs<'a> {
         }
         if let Some(roles) = &mut self.roles {
             roles.reset(state);
+        }
+        if let Some(soft) = &mut self.soft {
+            soft.reset(state);
         }
         if let Some(deviation) = &mut self.deviation {
             deviation.reset(state);
@@ -141,7 +149,8 @@ impl<'a> Costs<'a> {
         let future = self.futures.as_ref().map_or(0.0, FutureCosts::total);
         let levels = self.least.iter().map(of_level);
         let moves = self.moves - self.roles.as_ref().map_or(0.0, |roles| roles.saved);
-        self.total = levels.fold(moves, |sum, level| sum + level) + future;
+        let soft = self.soft.as_ref().map_or(0.0, SoftCosts::total);
+        self.total = levels.fold(moves, |sum, level| sum + level) + future + soft;
     }
 
     /// Cost of a node's load and balance if its usage were changed.
@@ -364,7 +373,8 @@ impl<'a> Costs<'a> {
     /// By how much all failovers change but those of the moves themselves.
     fn beside_moves(&self, of: &Failovers, state: &State, shifts: &[Shift]) -> f64 {
         let saved = self.roles.as_ref().map_or(0.0, |roles| roles.change(state, shifts));
-        self.fragmentation(of, shifts) + self.in_future(state, shifts) - saved
+        let soft = self.soft.as_ref().map_or(0.0, |soft| soft.change(state, shifts));
+        self.fragmentation(of, shifts) + self.in_future(state, shifts) - saved + soft
     }
 
     /// The swaps of roles, where they count.
@@ -372,9 +382,18 @@ impl<'a> Costs<'a> {
         self.roles.as_ref()
     }
 
-    fn count_swaps(&mut self, state: &State, shifts: &[Shift]) {
+    /// The soft constraints, if there are any.
+    pub(crate) fn soft(&self) -> Option<&SoftCosts<'a>> {
+        self.soft.as_ref()
+    }
+
+    /// Counts moves in what is computed from the state before them.
+    fn count(&mut self, state: &State, shifts: &[Shift]) {
         if let Some(roles) = &mut self.roles {
             roles.saved += roles.change(state, shifts);
+        }
+        if let Some(soft) = &mut self.soft {
+            soft.apply(state, shifts);
         }
     }
 
@@ -422,7 +441,7 @@ impl<'a> Costs<'a> {
             let cost = deviation.moved + Self::move_cost_change(state, &shift);
             deviation.apply(state, Transfer { from: shift.from, to }, |m| demand[m], cost);
         }
-        self.count_swaps(state, &[shift]);
+        self.count(state, &[shift]);
         state.shift(replica, to);
         self.update(state, &[shift], &[moved]);
     }
@@ -443,7 +462,7 @@ impl<'a> Costs<'a> {
             let transfer = Transfer { from: Some(here), to: there };
             deviation.apply(state, transfer, |m| leaves[m] - comes[m], cost);
         }
-        self.count_swaps(state, &shifts);
+        self.count(state, &shifts);
         state.shift(one, there);
         state.shift(other, here);
         self.update(state, &shifts, &moved);

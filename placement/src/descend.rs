@@ -36,6 +36,7 @@ pub(crate) fn descend(state: State, costs: Costs, limits: &Limits, bound: f64) -
         improved |= descent.each_free(Descent::roles_make_room);
         improved |= descent.swaps();
         improved |= descent.risky_nodes();
+        improved |= descent.soft_constraints();
         let value = descent.costs.total;
         (limits.progress)(&Progress { value, bound });
         let is_near = limits.gap > 0.0 && value - bound <= limits.gap * value.abs();
@@ -195,7 +196,7 @@ impl Descent<'_, '_> {
         let mut best: Option<(f64, usize)> = None;
         for other in partners {
             self.tried += 1;
-            if self.fit_swapped(one, other) {
+            if self.fit_swapped(one, other) && self.relieves(one, other) {
                 let change = self.costs.swap(&self.state, one, other);
                 if change < best.map_or(least, |(change, _)| change) - NONE
                     && self.roles_are_allowed(one, other)
@@ -205,6 +206,16 @@ impl Descent<'_, '_> {
             }
         }
         best
+    }
+
+    /// Whether the node of a replica, which may be over its capacity, has room once another one is there
+    /// instead. A replica without demand fits everywhere.
+    fn relieves(&self, one: usize, other: usize) -> bool {
+        let Some(here) = self.state.node_of(one) else { return false };
+        let (leaves, comes) = (self.state.demand(one), self.state.demand(other));
+        let node = self.state.usage(here.ix()).iter().zip(self.state.capacity(here.ix()));
+        let mut metrics = node.zip(leaves.iter().zip(comes));
+        metrics.all(|((used, capacity), (leaves, comes))| used - leaves + comes <= *capacity)
     }
 
     /// Whether no rule is broken about two of a partition, or those that need them, once they are on each
@@ -286,6 +297,52 @@ impl Descent<'_, '_> {
         }
         self.costs.apply_swap(&mut self.state, one, other, change);
         true
+    }
+
+    /// Replicas move, exchange roles or change places with others if what should hold is worth more.
+    fn soft_constraints(&mut self) -> bool {
+        if self.costs.soft().is_none() {
+            return false;
+        }
+        let mut improved = false;
+        let lowest = self.lowest_loads();
+        for replica in 0..self.state.assignment().len() {
+            if self.must_end() {
+                break;
+            }
+            let home = self.state.origin(replica);
+            let leaves = home.is_some() && self.state.node_of(replica) == home;
+            let cost = if leaves { self.state.cluster.replicas[replica].move_cost } else { 0.0 };
+            let soft = self.costs.soft();
+            let saved = soft.map_or(0.0, |of| of.most_saved(&self.state, replica, &lowest));
+            if saved <= NONE {
+                continue;
+            }
+            let roles = self.best_partner(replica, 0.0);
+            let least =
+                Rank { change: roles.map_or(0.0, |(change, _)| change), load: f64::NEG_INFINITY };
+            let node = (saved > cost).then(|| self.best_node(replica, least, 0.0)).flatten();
+            if let Some((rank, node)) = node {
+                self.shift(replica, node, rank.change);
+                improved = true;
+            } else if let Some((change, other)) = roles {
+                self.costs.apply_swap(&mut self.state, replica, other, change);
+                improved = true;
+            } else if saved > cost {
+                improved |=
+                    (0..self.state.assignment().len()).any(|other| self.swap(replica, other));
+            }
+        }
+        improved
+    }
+
+    /// The lowest load of the nodes that hold replicas, by metric.
+    fn lowest_loads(&self) -> Vec<Amount> {
+        let nodes = self.state.cluster.nodes.iter().enumerate();
+        let holding = nodes.filter(|(_, node)| node.state.holds()).map(|(position, _)| position);
+        let lowest = |metric| holding.clone().map(|node| self.state.usage(node)[metric]).min();
+        let metrics = 0..self.state.cluster.metrics.len();
+        metrics.map(|metric| lowest(metric).unwrap_or(0)).collect()
     }
 
     /// Replicas at home move if the failovers that this saves in future weigh more than the move.

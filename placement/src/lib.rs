@@ -45,6 +45,7 @@ mod search;
 mod service_fabric;
 mod session;
 pub mod simulate;
+mod soft;
 mod state;
 mod tally;
 #[cfg(test)]
@@ -58,7 +59,7 @@ pub use builder::Builder;
 pub use cluster::{
     Amount, Assignment, Balance, Cluster, DomainIx, Evenness, Failovers, Futures, Group, GroupIx,
     Level, LevelIx, Metric, MetricIx, Node, NodeIx, NodeState, Objective, Reassignment, Replica,
-    ReplicaIx, Role, Rule, Service, ServiceIx, Swaps,
+    ReplicaIx, Role, Rule, Service, ServiceIx, Soft, Swaps,
 };
 pub use explain::{
     Explanation, InTheWay, MoveReason, NodeClass, NotPlaced, Obstacle, Outcome, Relaxation, explain,

@@ -48,6 +48,7 @@ static NO_CLUSTER: Cluster = Cluster {
         levels: Vec::new(),
         futures: None,
         swaps: Swaps { cost: 0.0, partitions: Vec::new() },
+        soft: Vec::new(),
     }),
 };
 

@@ -1,7 +1,7 @@
 use super::Costs;
 use crate::cluster::{
     Balance, Cluster, Evenness, Failovers, Futures, GroupIx, LevelIx, MetricIx, NodeIx, NodeState,
-    Objective, Reassignment, Role, ServiceIx, Swaps,
+    Objective, Reassignment, Role, ServiceIx, Soft, Swaps,
 };
 use crate::random::Random;
 use crate::state::State;
@@ -29,6 +29,7 @@ fn cluster(objective: Objective) -> Cluster {
     for partition in 0..8 {
         builder = builder.group("partition", 3 * partition..3 * partition + 3);
     }
+    builder = builder.group("even", (0..24).step_by(2));
     builder.objective(objective).with(regroup).build()
 }
 
@@ -38,8 +39,26 @@ fn futures() -> Futures {
     Futures { weight: 0.25, samples: 3, demand: (0..24).map(of_replica).collect() }
 }
 
-fn objectives() -> [Objective; 6] {
+fn objectives() -> [Objective; 7] {
     [
+        Objective::Failovers(Failovers {
+            soft: vec![
+                Soft::Preferred {
+                    group: GroupIx::new(0),
+                    nodes: vec![true, false, false, true, false],
+                    weight: 0.7,
+                },
+                Soft::Spread {
+                    group: GroupIx::new(1),
+                    level: LevelIx::new(1),
+                    most: 1,
+                    weight: 1.3,
+                },
+                Soft::Spread { group: GroupIx::new(8), level: LevelIx::NODE, most: 3, weight: 0.2 },
+                Soft::Balance { weight: 5.0 },
+            ],
+            ..Failovers::default()
+        }),
         Objective::Failovers(Failovers {
             swaps: Swaps { cost: 0.75, partitions: (0..8).map(GroupIx::new).collect() },
             ..Failovers::default()
