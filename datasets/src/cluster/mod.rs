@@ -10,6 +10,7 @@ mod result;
 pub mod roadef;
 mod schema;
 pub mod service_fabric;
+mod soft;
 mod whole_file;
 
 pub use error::ClusterError;
