@@ -11,61 +11,123 @@ use std::collections::{BTreeMap, BTreeSet};
 pub fn bound(cluster: &Cluster) -> f64 {
     match &cluster.objective {
         Objective::Failovers(of) => {
-            let preferred = Preferred::new(cluster, of);
-            let hard = failovers(cluster, of) + preferred.least;
-            hard.max(preferred.or_moves) + soft_balance(cluster, &of.soft)
+            let (least, or_moves) = Wishes::new(cluster, &of.soft).costs(&of.swaps);
+            (failovers(cluster, of) + least).max(or_moves) + soft_balance(cluster, &of.soft)
         }
         Objective::Reassignment(of) => reassignment(cluster, of),
         Objective::Balance(of) => balance(cluster, of),
     }
 }
 
-/// What replicas cost that are not on preferred nodes.
-struct Preferred {
-    /// On the best of the nodes that may run them.
-    least: f64,
-    /// At home, or on the best of those nodes with the cost of the move.
-    or_moves: f64,
+/// What soft constraints cost at least.
+struct Wishes<'c> {
+    cluster: &'c Cluster,
+    soft: &'c [Soft],
+    /// By replica, the preferences that it counts in, and the spreads.
+    preferred: BTreeMap<usize, Vec<usize>>,
+    spread: BTreeMap<usize, Vec<usize>>,
 }
 
-impl Preferred {
-    fn new(cluster: &Cluster, of: &Failovers) -> Preferred {
-        let mut terms: BTreeMap<usize, Vec<(&[bool], f64)>> = BTreeMap::new();
-        for soft in &of.soft {
-            if let Soft::Preferred { group, nodes, weight } = soft {
-                for member in &cluster.groups[group.ix()].members {
-                    terms.entry(member.ix()).or_default().push((nodes, *weight));
+impl<'c> Wishes<'c> {
+    fn new(cluster: &'c Cluster, soft: &'c [Soft]) -> Wishes<'c> {
+        let (mut preferred, mut spread) = (BTreeMap::new(), BTreeMap::new());
+        for (term, soft) in soft.iter().enumerate() {
+            let (group, terms) = match soft {
+                Soft::Preferred { group, .. } => (group, &mut preferred),
+                Soft::Spread { group, .. } => (group, &mut spread),
+                Soft::Balance { .. } => continue,
+            };
+            for member in &cluster.groups[group.ix()].members {
+                terms.entry(member.ix()).or_insert_with(Vec::new).push(term);
+            }
+        }
+        Wishes { cluster, soft, preferred, spread }
+    }
+
+    /// What a replica costs on a node that it does not prefer.
+    fn missed(&self, replica: usize, node: NodeIx) -> f64 {
+        let terms = self.preferred.get(&replica).into_iter().flatten();
+        let cost = |term: &usize| match &self.soft[*term] {
+            Soft::Preferred { nodes, weight, .. } if !nodes[node.ix()] => *weight,
+            _ => 0.0,
+        };
+        terms.map(cost).fold(0.0, |sum, cost| sum + cost)
+    }
+
+    /// What moving each replica costs at least, as far as the move grants a wish: none is granted when two
+    /// replicas with the same wishes exchange their roles.
+    fn moves(&self, swaps: &Swaps) -> Vec<f64> {
+        let home = |of: ReplicaIx| self.cluster.replicas[of.ix()].node;
+        let misses = |of: ReplicaIx| home(of).is_some_and(|node| self.missed(of.ix(), node) > 0.0);
+        let same = |one: ReplicaIx, other: ReplicaIx| {
+            self.preferred.get(&one.ix()) == self.preferred.get(&other.ix())
+                && self.spread.get(&one.ix()) == self.spread.get(&other.ix())
+        };
+        least_costs(self.cluster, swaps, |primary, secondary| {
+            let share = share_of_primary(misses(primary), misses(secondary));
+            (!same(primary, secondary)).then_some(share)
+        })
+    }
+
+    /// What replicas cost on the best of the nodes that may run them; and what they cost at home, or there
+    /// with the cost of the move.
+    fn costs(&self, swaps: &Swaps) -> (f64, f64) {
+        let mut moves = self.moves(swaps);
+        // Replicas of a service with the same wishes have the same nodes to go to.
+        let mut best_of: BTreeMap<(usize, &[usize]), f64> = BTreeMap::new();
+        let (mut least, mut or_moves) = (0.0, 0.0);
+        for (replica, terms) in &self.preferred {
+            let (at, of) = (ReplicaIx::new(*replica), &self.cluster.replicas[*replica]);
+            let elsewhere = *best_of.entry((of.service.ix(), terms)).or_insert_with(|| {
+                let up = |node: &NodeIx| self.cluster.nodes[node.ix()].state == NodeState::Up;
+                let nodes = (0..self.cluster.nodes.len()).map(NodeIx::new).filter(up);
+                let allowed = nodes.filter(|node| self.cluster.may_run(at, *node));
+                allowed.map(|node| self.missed(*replica, node)).fold(f64::INFINITY, f64::min)
+            });
+            let home = of.node.map_or(f64::INFINITY, |home| self.missed(*replica, home));
+            let may_stay = of.node.is_some_and(|home| self.cluster.may_run(at, home));
+            let best = if may_stay { elsewhere.min(home) } else { elsewhere };
+            if best.is_finite() {
+                let more = if of.node.is_some() { (home - best).max(0.0) } else { 0.0 };
+                let paid = more.min(moves[*replica]);
+                least += best;
+                or_moves += best + paid;
+                moves[*replica] -= paid;
+            }
+        }
+        (least, or_moves + self.spread_or_moves(&moves))
+    }
+
+    /// What replicas cost above the even share of their domain today, or their moves out of it. The cost of
+    /// a move is shared out among the spreads that it can improve.
+    fn spread_or_moves(&self, moves: &[f64]) -> f64 {
+        // Weight and number of the replicas above, and the replicas of the domain.
+        let mut full: Vec<(f64, usize, Vec<usize>)> = Vec::new();
+        let mut counted = vec![0.0; moves.len()];
+        for soft in self.soft {
+            let Soft::Spread { group, level, most, weight } = soft else { continue };
+            let mut by_domain: BTreeMap<DomainIx, Vec<usize>> = BTreeMap::new();
+            for member in &self.cluster.groups[group.ix()].members {
+                if let Some(node) = self.cluster.replicas[member.ix()].node {
+                    let domain = self.cluster.domain(*level, node);
+                    by_domain.entry(domain).or_default().push(member.ix());
+                }
+            }
+            for members in by_domain.into_values() {
+                let above = members.len().saturating_sub(*most as usize);
+                if above > 0 {
+                    members.iter().for_each(|of| counted[*of] += 1.0);
+                    full.push((*weight, above, members));
                 }
             }
         }
-        let cost = |replica: usize, node: NodeIx| -> f64 {
-            let of_replica = terms.get(&replica).into_iter().flatten();
-            let missed = of_replica.filter(|(nodes, _)| !nodes[node.ix()]);
-            missed.fold(0.0, |sum, (_, weight)| sum + weight)
+        let least = |(weight, above, members): (f64, usize, Vec<usize>)| {
+            let cost = |of: usize| (moves[of] / counted[of]).min(weight);
+            let mut costs: Vec<f64> = members.into_iter().map(cost).collect();
+            costs.sort_by(f64::total_cmp);
+            costs[..above].iter().sum::<f64>()
         };
-        let at_home = |of: ReplicaIx| {
-            cluster.replicas[of.ix()].node.is_some_and(|node| cost(of.ix(), node) > 0.0)
-        };
-        let moves = least_costs(cluster, &of.swaps, |primary, secondary| {
-            match (at_home(primary), at_home(secondary)) {
-                (true, false) => 1.0,
-                (false, true) => 0.0,
-                _ => 0.5,
-            }
-        });
-        let (mut least, mut or_moves) = (0.0, 0.0);
-        for replica in terms.keys() {
-            let nodes = (0..cluster.nodes.len()).map(NodeIx::new);
-            let allowed = nodes.filter(|node| cluster.may_run(ReplicaIx::new(*replica), *node));
-            let best = allowed.map(|node| cost(*replica, node)).fold(f64::INFINITY, f64::min);
-            if best.is_finite() {
-                least += best;
-                let home = cluster.replicas[*replica].node;
-                let more = home.map_or(0.0, |home| (cost(*replica, home) - best).max(0.0));
-                or_moves += best + more.min(moves[*replica]);
-            }
-        }
-        Preferred { least, or_moves }
+        full.into_iter().map(least).fold(0.0, |sum, of| sum + of)
     }
 }
 
@@ -156,29 +218,37 @@ fn forced_moves(cluster: &Cluster, swaps: &Swaps) -> f64 {
         let node = cluster.replicas[of.ix()].node;
         node.is_some_and(|node| alone[node.ix()] > 0.0)
     };
-    let share =
-        |primary: ReplicaIx, secondary: ReplicaIx| match (is_wrong(primary), is_wrong(secondary)) {
-            (true, false) => 1.0,
-            (false, true) => 0.0,
-            _ => 0.5,
-        };
+    let share = |primary: ReplicaIx, secondary: ReplicaIx| {
+        Some(share_of_primary(is_wrong(primary), is_wrong(secondary)))
+    };
     let of_nodes: f64 = by_node(&least_costs(cluster, swaps, share)).iter().sum();
-    of_nodes.max(crowded(cluster, &least_costs(cluster, swaps, |_, _| 0.5)))
+    of_nodes.max(crowded(cluster, &least_costs(cluster, swaps, |_, _| Some(0.5))))
+}
+
+/// The share of a swap's cost that counts for the primary, where it is known which of the two should move.
+fn share_of_primary(primary: bool, secondary: bool) -> f64 {
+    match (primary, secondary) {
+        (true, false) => 1.0,
+        (false, true) => 0.0,
+        _ => 0.5,
+    }
 }
 
 /// What moving each replica costs at least. The cost of a swap of roles is shared out between the two, so
-/// that neither way of moving them costs less than their sum.
+/// that neither way of moving them costs less than their sum; `None`: the swap does not matter.
 fn least_costs(
     cluster: &Cluster,
     swaps: &Swaps,
-    share: impl Fn(ReplicaIx, ReplicaIx) -> f64,
+    share: impl Fn(ReplicaIx, ReplicaIx) -> Option<f64>,
 ) -> Vec<f64> {
     let mut least: Vec<f64> = cluster.replicas.iter().map(|replica| replica.move_cost).collect();
     for (primary, secondary, cost) in cluster.role_pairs(swaps) {
         let node = |of: ReplicaIx| cluster.replicas[of.ix()].node;
         let Some((here, there)) = node(primary).zip(node(secondary)) else { continue };
-        if cluster.may_run(primary, there) && cluster.may_run(secondary, here) {
-            let share = share(primary, secondary);
+        if cluster.may_run(primary, there)
+            && cluster.may_run(secondary, here)
+            && let Some(share) = share(primary, secondary)
+        {
             for (of, share) in [(primary, share), (secondary, 1.0 - share)] {
                 least[of.ix()] = least[of.ix()].min(share * cost);
             }

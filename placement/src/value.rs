@@ -55,7 +55,9 @@ pub(crate) fn evaluate_as(
 /// Replicas that leave their node, by weight. SIL eq. 5'.
 fn moves(cluster: &Cluster, assignment: &Assignment) -> f64 {
     let moved = cluster.replicas.iter().zip(assignment);
-    moved.filter(|(r, to)| r.node.is_some() && r.node != **to).map(|(r, _)| r.move_cost).sum()
+    let moved = moved.filter(|(r, to)| r.node.is_some() && r.node != **to);
+    // An empty sum is -0.
+    moved.fold(0.0, |sum, (replica, _)| sum + replica.move_cost)
 }
 
 /// What a soft constraint costs, and the name of its term.

@@ -2,8 +2,8 @@
 //! over every assignment.
 
 use placement::{
-    Assignment, Cluster, Failovers, GroupIx, LevelIx, Limits, NodeIx, NodeState, Objective, Role,
-    Rule, Soft, Swaps, audit, bound, evaluate, move_costs, search,
+    Assignment, Cluster, Failovers, GroupIx, LevelIx, Limits, MoveKind, NodeIx, NodeState,
+    Objective, Role, Rule, Soft, Swaps, audit, bound, evaluate, move_costs, schedule, search,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -300,6 +300,7 @@ fn roles_are_exchanged_where_that_costs_less_than_a_move() {
             .with(|cluster| {
                 cluster.replicas[0].role = Role::Primary;
                 cluster.replicas[1].role = Role::Secondary;
+                cluster.replicas[1].service = cluster.replicas[0].service;
                 cluster.replicas[2].move_cost = 3.0;
             })
             .build()
@@ -308,6 +309,9 @@ fn roles_are_exchanged_where_that_costs_less_than_a_move() {
     assert_eq!(found.assignment, assignment(&[1, 0, 0]));
     assert_eq!((found.value.terms["moves"], found.value.terms["swaps"]), (0.0, 0.5));
     assert_eq!(found.bound, 0.5);
+    let made = schedule(&cluster(0.5), &found.assignment);
+    let kinds: Vec<MoveKind> = made.phases.iter().flatten().map(|of| of.kind).collect();
+    assert_eq!(kinds, [MoveKind::Swap; 2]);
     // Two moves cost more than one.
     let mut apart = cluster(0.5);
     apart.objective = Objective::Failovers(Failovers::default());
