@@ -154,8 +154,7 @@ fn generate(nodes: usize, density: f64) -> Cluster {
             capacity: vec![Some(CAPACITY); 3],
         })
         .collect();
-    cluster.objective =
-        Objective::Failovers(Failovers { fragmentation: 0.0, levels: Vec::new(), futures: None });
+    cluster.objective = Objective::Failovers(Failovers::default());
     let mut used = vec![[0_i64; 3]; nodes];
     let partitions = demands(nodes * 25 / 3, nodes as f64 * CAPACITY as f64 * density, &mut random);
     for (partition, demands) in partitions.into_iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use crate::cluster::{
     Amount, Cluster, DomainIx, Evenness, Failovers, LevelIx, NodeIx, NodeState, Objective,
-    Reassignment, ReplicaIx, Rule,
+    Reassignment, ReplicaIx, Rule, Soft, Swaps,
 };
 use crate::value::{EVEN, STEADY, evaluate};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A value that no valid assignment is below.
 pub fn bound(cluster: &Cluster) -> f64 {
     match &cluster.objective {
-        Objective::Failovers(of) => failovers(cluster, of),
+        Objective::Failovers(of) => {
+            let (least, or_moves) = Wishes::new(cluster, &of.soft).costs(&of.swaps);
+            (failovers(cluster, of) + least).max(or_moves) + soft_balance(cluster, &of.soft)
+        }
         Objective::Reassignment(of) => reassignment(cluster, of),
         Objective::Balance(of) => balance(cluster, of),
         Objective::FewestNodes => fewest_nodes(cluster) as f64,
@@ -39,6 +42,136 @@ fn fewest_nodes(cluster: &Cluster) -> usize {
     nodes.max(usize::from(!cluster.replicas.is_empty()))
 }
 
+/// What soft constraints cost at least.
+struct Wishes<'c> {
+    cluster: &'c Cluster,
+    soft: &'c [Soft],
+    /// By replica, the preferences that it counts in, and the spreads.
+    preferred: BTreeMap<usize, Vec<usize>>,
+    spread: BTreeMap<usize, Vec<usize>>,
+}
+
+impl<'c> Wishes<'c> {
+    fn new(cluster: &'c Cluster, soft: &'c [Soft]) -> Wishes<'c> {
+        let (mut preferred, mut spread) = (BTreeMap::new(), BTreeMap::new());
+        for (term, soft) in soft.iter().enumerate() {
+            let (group, terms) = match soft {
+                Soft::Preferred { group, .. } => (group, &mut preferred),
+                Soft::Spread { group, .. } => (group, &mut spread),
+                Soft::Balance { .. } => continue,
+            };
+            for member in &cluster.groups[group.ix()].members {
+                terms.entry(member.ix()).or_insert_with(Vec::new).push(term);
+            }
+        }
+        Wishes { cluster, soft, preferred, spread }
+    }
+
+    /// What a replica costs on a node that it does not prefer.
+    fn missed(&self, replica: usize, node: NodeIx) -> f64 {
+        let terms = self.preferred.get(&replica).into_iter().flatten();
+        let cost = |term: &usize| match &self.soft[*term] {
+            Soft::Preferred { nodes, weight, .. } if !nodes[node.ix()] => *weight,
+            _ => 0.0,
+        };
+        terms.map(cost).fold(0.0, |sum, cost| sum + cost)
+    }
+
+    /// What moving each replica costs at least, as far as the move grants a wish: none is granted when two
+    /// replicas with the same wishes exchange their roles.
+    fn moves(&self, swaps: &Swaps) -> Vec<f64> {
+        let home = |of: ReplicaIx| self.cluster.replicas[of.ix()].node;
+        let misses = |of: ReplicaIx| home(of).is_some_and(|node| self.missed(of.ix(), node) > 0.0);
+        let same = |one: ReplicaIx, other: ReplicaIx| {
+            self.preferred.get(&one.ix()) == self.preferred.get(&other.ix())
+                && self.spread.get(&one.ix()) == self.spread.get(&other.ix())
+        };
+        least_costs(self.cluster, swaps, |primary, secondary| {
+            let share = share_of_primary(misses(primary), misses(secondary));
+            (!same(primary, secondary)).then_some(share)
+        })
+    }
+
+    /// What replicas cost on the best of the nodes that may run them; and what they cost at home, or there
+    /// with the cost of the move.
+    fn costs(&self, swaps: &Swaps) -> (f64, f64) {
+        let mut moves = self.moves(swaps);
+        // Replicas of a service with the same wishes have the same nodes to go to.
+        let mut best_of: BTreeMap<(usize, &[usize]), f64> = BTreeMap::new();
+        let (mut least, mut or_moves) = (0.0, 0.0);
+        for (replica, terms) in &self.preferred {
+            let (at, of) = (ReplicaIx::new(*replica), &self.cluster.replicas[*replica]);
+            let elsewhere = *best_of.entry((of.service.ix(), terms)).or_insert_with(|| {
+                let up = |node: &NodeIx| self.cluster.nodes[node.ix()].state == NodeState::Up;
+                let nodes = (0..self.cluster.nodes.len()).map(NodeIx::new).filter(up);
+                let allowed = nodes.filter(|node| self.cluster.may_run(at, *node));
+                allowed.map(|node| self.missed(*replica, node)).fold(f64::INFINITY, f64::min)
+            });
+            let home = of.node.map_or(f64::INFINITY, |home| self.missed(*replica, home));
+            let may_stay = of.node.is_some_and(|home| self.cluster.may_run(at, home));
+            let best = if may_stay { elsewhere.min(home) } else { elsewhere };
+            if best.is_finite() {
+                let more = if of.node.is_some() { (home - best).max(0.0) } else { 0.0 };
+                let paid = more.min(moves[*replica]);
+                least += best;
+                or_moves += best + paid;
+                moves[*replica] -= paid;
+            }
+        }
+        (least, or_moves + self.spread_or_moves(&moves))
+    }
+
+    /// What replicas cost above the even share of their domain today, or their moves out of it. The cost of
+    /// a move is shared out among the spreads that it can improve.
+    fn spread_or_moves(&self, moves: &[f64]) -> f64 {
+        // Weight and number of the replicas above, and the replicas of the domain.
+        let mut full: Vec<(f64, usize, Vec<usize>)> = Vec::new();
+        let mut counted = vec![0.0; moves.len()];
+        for soft in self.soft {
+            let Soft::Spread { group, level, most, weight } = soft else { continue };
+            let mut by_domain: BTreeMap<DomainIx, Vec<usize>> = BTreeMap::new();
+            for member in &self.cluster.groups[group.ix()].members {
+                if let Some(node) = self.cluster.replicas[member.ix()].node {
+                    let domain = self.cluster.domain(*level, node);
+                    by_domain.entry(domain).or_default().push(member.ix());
+                }
+            }
+            for members in by_domain.into_values() {
+                let above = members.len().saturating_sub(*most as usize);
+                if above > 0 {
+                    members.iter().for_each(|of| counted[*of] += 1.0);
+                    full.push((*weight, above, members));
+                }
+            }
+        }
+        let least = |(weight, above, members): (f64, usize, Vec<usize>)| {
+            let cost = |of: usize| (moves[of] / counted[of]).min(weight);
+            let mut costs: Vec<f64> = members.into_iter().map(cost).collect();
+            costs.sort_by(f64::total_cmp);
+            costs[..above].iter().sum::<f64>()
+        };
+        full.into_iter().map(least).fold(0.0, |sum, of| sum + of)
+    }
+}
+
+/// Cost of the least deviation of each metric.
+fn soft_balance(cluster: &Cluster, soft: &[Soft]) -> f64 {
+    let weights =
+        soft.iter().map(|of| if let Soft::Balance { weight } = of { *weight } else { 0.0 });
+    let weight: f64 = weights.fold(0.0, |sum, weight| sum + weight);
+    if weight == 0.0 {
+        return 0.0;
+    }
+    let holding = cluster.nodes.iter().filter(|node| node.state.holds()).count();
+    let capacity = cluster.average_capacity();
+    let shares = capacity.iter().enumerate().filter_map(|(metric, capacity)| {
+        let demands = cluster.replicas.iter().map(|replica| replica.demand[metric]);
+        capacity.map(|capacity| least_deviation(demands, holding) / capacity)
+    });
+    let shares: Vec<f64> = shares.collect();
+    weight * shares.iter().fold(0.0, |sum, share| sum + share) / shares.len().max(1) as f64
+}
+
 /// The least deviation of each metric, and the moves that the rules force.
 fn balance(cluster: &Cluster, of: &Evenness) -> f64 {
     let holding = cluster.nodes.iter().filter(|node| node.state.holds()).count();
@@ -48,7 +181,8 @@ fn balance(cluster: &Cluster, of: &Evenness) -> f64 {
     let weights: f64 = of.weights.iter().sum();
     let sum: f64 = of.weights.iter().enumerate().map(|(at, weight)| weight * deviation(at)).sum();
     let average = if weights > 0.0 { sum / weights } else { 0.0 };
-    let forced = forced_moves(cluster) / (cluster.replicas.len() as f64 + STEADY);
+    let forced =
+        forced_moves(cluster, &Swaps::default()) / (cluster.replicas.len() as f64 + STEADY);
     (average + EVEN) * (1.0 + of.moves * forced)
 }
 
@@ -86,24 +220,70 @@ fn common_divisor(one: i128, other: i128) -> i128 {
 }
 
 /// The replicas that must leave their nodes, by weight.
-fn forced_moves(cluster: &Cluster) -> f64 {
+fn forced_moves(cluster: &Cluster, swaps: &Swaps) -> f64 {
     let mut on: Vec<Vec<usize>> = vec![Vec::new(); cluster.nodes.len()];
     for (position, replica) in cluster.replicas.iter().enumerate() {
         if let Some(node) = replica.node {
             on[node.ix()].push(position);
         }
     }
-    let crowded_nodes = crowded_nodes(cluster);
-    let by_node =
-        (0..on.len()).map(|node| must_leave(cluster, node, &on[node], crowded_nodes[node]));
-    let by_node: f64 = by_node.sum();
-    by_node.max(crowded(cluster))
+    let by_node = |weights: &[f64]| -> Vec<f64> {
+        let crowded = crowded_nodes(cluster, weights);
+        let nodes = 0..on.len();
+        nodes.map(|node| must_leave(cluster, node, &on[node], crowded[node], weights)).collect()
+    };
+    let moves: Vec<f64> = cluster.replicas.iter().map(|replica| replica.move_cost).collect();
+    let alone = by_node(&moves);
+    if swaps.partitions.is_empty() {
+        return alone.iter().sum::<f64>().max(crowded(cluster, &moves));
+    }
+    let is_wrong = |of: ReplicaIx| {
+        let node = cluster.replicas[of.ix()].node;
+        node.is_some_and(|node| alone[node.ix()] > 0.0)
+    };
+    let share = |primary: ReplicaIx, secondary: ReplicaIx| {
+        Some(share_of_primary(is_wrong(primary), is_wrong(secondary)))
+    };
+    let of_nodes: f64 = by_node(&least_costs(cluster, swaps, share)).iter().sum();
+    of_nodes.max(crowded(cluster, &least_costs(cluster, swaps, |_, _| Some(0.5))))
+}
+
+/// The share of a swap's cost that counts for the primary, where it is known which of the two should move.
+fn share_of_primary(primary: bool, secondary: bool) -> f64 {
+    match (primary, secondary) {
+        (true, false) => 1.0,
+        (false, true) => 0.0,
+        _ => 0.5,
+    }
+}
+
+/// What moving each replica costs at least. The cost of a swap of roles is shared out between the two, so
+/// that neither way of moving them costs less than their sum; `None`: the swap does not matter.
+fn least_costs(
+    cluster: &Cluster,
+    swaps: &Swaps,
+    share: impl Fn(ReplicaIx, ReplicaIx) -> Option<f64>,
+) -> Vec<f64> {
+    let mut least: Vec<f64> = cluster.replicas.iter().map(|replica| replica.move_cost).collect();
+    for (primary, secondary, cost) in cluster.role_pairs(swaps) {
+        let node = |of: ReplicaIx| cluster.replicas[of.ix()].node;
+        let Some((here, there)) = node(primary).zip(node(secondary)) else { continue };
+        if cluster.may_run(primary, there)
+            && cluster.may_run(secondary, here)
+            && let Some(share) = share(primary, secondary)
+        {
+            for (of, share) in [(primary, share), (secondary, 1.0 - share)] {
+                least[of.ix()] = least[of.ix()].min(share * cost);
+            }
+        }
+    }
+    least
 }
 
 /// The replicas that must leave each node, by weight; and the fragmentation of today, of which a move
 /// of weight w saves at most w times the fragmentation weight over the number of domains, by level.
 fn failovers(cluster: &Cluster, of: &Failovers) -> f64 {
-    let moves = forced_moves(cluster);
+    let moves = forced_moves(cluster, &of.swaps);
     let mut today = cluster.today();
     for node in &mut today {
         // Replicas of lost nodes weigh nothing until they are placed, and then only add.
@@ -123,14 +303,22 @@ fn failovers(cluster: &Cluster, of: &Failovers) -> f64 {
     };
     let share = |level: &LevelIx| of.fragmentation / domains(level).max(1) as f64;
     let saved: f64 = of.levels.iter().map(share).sum();
+    // Where what moves is worth more than it costs, the fragmentation of today says nothing.
+    let weight = |of: ReplicaIx| cluster.replicas[of.ix()].move_cost;
+    let is_worth = |(one, other, cost): (ReplicaIx, ReplicaIx, f64)| {
+        (weight(one) - weight(other)).abs() > cost
+    };
+    if saved > 1.0 || cluster.role_pairs(&of.swaps).any(is_worth) {
+        return moves;
+    }
     // Moves of lost replicas leave no node that counts.
-    lost + (fragmentation + (moves - lost) * (1.0 - saved).max(0.0)).max(moves - lost)
+    lost + (fragmentation + (moves - lost) * (1.0 - saved)).max(moves - lost)
 }
 
 /// The least weight that must leave a node, of which `crowded` must because of rules.
-fn must_leave(cluster: &Cluster, node: usize, on: &[usize], crowded: f64) -> f64 {
+fn must_leave(cluster: &Cluster, node: usize, on: &[usize], crowded: f64, weights: &[f64]) -> f64 {
     let at = NodeIx::new(node);
-    let weight = |replica: &usize| cluster.replicas[*replica].move_cost;
+    let weight = |replica: &usize| weights[*replica];
     let (forced, stay): (Vec<usize>, Vec<usize>) =
         on.iter().partition(|replica| !cluster.may_run(ReplicaIx::new(**replica), at));
     let forced: f64 = forced.iter().map(weight).sum();
@@ -150,12 +338,13 @@ fn too_many(
     members: impl Iterator<Item = ReplicaIx>,
     level: LevelIx,
     most: u32,
+    weights: &[f64],
 ) -> BTreeMap<DomainIx, f64> {
     let mut by_domain: BTreeMap<DomainIx, Vec<f64>> = BTreeMap::new();
     for member in members {
-        let replica = &cluster.replicas[member.ix()];
-        if let Some(node) = replica.node {
-            by_domain.entry(cluster.domain(level, node)).or_default().push(replica.move_cost);
+        if let Some(node) = cluster.replicas[member.ix()].node {
+            let domain = cluster.domain(level, node);
+            by_domain.entry(domain).or_default().push(weights[member.ix()]);
         }
     }
     let lightest = |mut weights: Vec<f64>| -> f64 {
@@ -167,7 +356,7 @@ fn too_many(
 }
 
 /// By node, the most that a rule makes leave it, of the replicas that may stay.
-fn crowded_nodes(cluster: &Cluster) -> Vec<f64> {
+fn crowded_nodes(cluster: &Cluster, weights: &[f64]) -> Vec<f64> {
     let mut crowded = vec![0.0_f64; cluster.nodes.len()];
     for rule in &cluster.rules {
         if let Rule::PerDomain { group, level: LevelIx::NODE, most } = rule {
@@ -176,7 +365,7 @@ fn crowded_nodes(cluster: &Cluster) -> Vec<f64> {
                 let node = cluster.replicas[member.ix()].node;
                 node.is_some_and(|node| cluster.may_run(*member, node))
             });
-            for (node, weight) in too_many(cluster, stay, LevelIx::NODE, *most) {
+            for (node, weight) in too_many(cluster, stay, LevelIx::NODE, *most, weights) {
                 crowded[node.ix()] = crowded[node.ix()].max(weight);
             }
         }
@@ -185,13 +374,13 @@ fn crowded_nodes(cluster: &Cluster) -> Vec<f64> {
 }
 
 /// The lightest replicas that are too many in their domains, over groups without a common member.
-fn crowded(cluster: &Cluster) -> f64 {
+fn crowded(cluster: &Cluster, weights: &[f64]) -> f64 {
     let mut counted = vec![false; cluster.replicas.len()];
     let mut of_groups: Vec<(f64, usize)> = Vec::new();
     for rule in &cluster.rules {
         let Rule::PerDomain { group, level, most } = rule else { continue };
         let members = cluster.groups[group.ix()].members.iter().copied();
-        let weight = too_many(cluster, members, *level, *most).into_values().sum();
+        let weight = too_many(cluster, members, *level, *most, weights).into_values().sum();
         of_groups.push((weight, group.ix()));
     }
     of_groups.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));

@@ -264,6 +264,54 @@ pub struct Failovers {
     pub levels: Vec<LevelIx>,
     /// Demands in future, if failovers because of them count.
     pub futures: Option<Futures>,
+    /// What it costs when replicas of a partition exchange their roles.
+    pub swaps: Swaps,
+    /// What should hold, and the failovers that it is worth.
+    pub soft: Vec<Soft>,
+}
+
+/// What should hold but need not: preferred locations of SIL appendix A, spread and balance of Service
+/// Fabric. Weights are in failovers.
+#[derive(Clone, Debug)]
+pub enum Soft {
+    /// Each member on another node than these costs the weight.
+    Preferred {
+        /// The members that count.
+        group: GroupIx,
+        /// The preferred nodes, by position.
+        nodes: Vec<bool>,
+        /// Cost of a replica.
+        weight: f64,
+    },
+    /// Each member above `most` in a domain of the level costs the weight.
+    Spread {
+        /// The members that count.
+        group: GroupIx,
+        /// Where they are counted.
+        level: LevelIx,
+        /// The even share of a domain.
+        most: u32,
+        /// Cost of a replica.
+        weight: f64,
+    },
+    /// The weight times the average over metrics of the standard deviation of the load of the nodes that
+    /// hold replicas, in shares of the capacity of an average one. Metrics without a limit do not count.
+    Balance {
+        /// Cost of a deviation of a whole node.
+        weight: f64,
+    },
+}
+
+/// A primary and a secondary of a partition exchange their nodes of today: they exchange roles, no data
+/// moves, and only the primary fails over. Such a swap costs neither of the two moves. SIL section 5,
+/// below eq. 5, counts a swap as soon as a secondary is on the primary's old node; here the primary must
+/// be on the secondary's, because its move to a third node is a failover of its own.
+#[derive(Clone, Debug, Default)]
+pub struct Swaps {
+    /// Cost of a swap as a share of the move cost of its primary; with 1 it is one failover.
+    pub cost: f64,
+    /// The partitions whose roles may be exchanged: groups of which no two members share a node.
+    pub partitions: Vec<GroupIx>,
 }
 
 /// Demands that replicas may have in future: samples of a Monte Carlo simulation, each of which has a
@@ -330,6 +378,38 @@ impl Cluster {
             NodeState::Draining | NodeState::Down => false,
         };
         takes && service.allowed.as_ref().is_none_or(|allowed| allowed[node.ix()])
+    }
+
+    /// The pairs of primary and secondary that may exchange their roles, with the cost of doing so.
+    pub(crate) fn role_pairs<'c>(
+        &'c self,
+        swaps: &'c Swaps,
+    ) -> impl Iterator<Item = (ReplicaIx, ReplicaIx, f64)> + 'c {
+        swaps.partitions.iter().flat_map(move |group| {
+            let members = &self.groups[group.ix()].members;
+            let of_role =
+                move |role| members.iter().filter(move |at| self.replicas[at.ix()].role == role);
+            of_role(Role::Primary).flat_map(move |primary| {
+                let of = &self.replicas[primary.ix()];
+                let others = of_role(Role::Secondary).filter(move |secondary| {
+                    let other = self.replicas[secondary.ix()].node;
+                    of.node.is_some() && other.is_some() && other != of.node
+                });
+                others.map(move |secondary| (*primary, *secondary, swaps.cost * of.move_cost))
+            })
+        })
+    }
+
+    /// Capacity of the average of the nodes that hold replicas, by metric; `None` without a limit.
+    pub(crate) fn average_capacity(&self) -> Vec<Option<f64>> {
+        let average = |metric: usize| {
+            let holding = self.nodes.iter().filter(|node| node.state.holds());
+            let limits: Vec<f64> =
+                holding.filter_map(|node| node.capacity[metric]).map(|of| of as f64).collect();
+            let average = limits.iter().sum::<f64>() / limits.len() as f64;
+            (average > 0.0).then_some(average)
+        };
+        (0..self.metrics.len()).map(average).collect()
     }
 
     /// The domain of a node.

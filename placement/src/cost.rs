@@ -3,7 +3,9 @@
 use crate::cluster::{Amount, Failovers, NodeIx, NodeState, Objective, Reassignment};
 use crate::deviation::{Deviation, Transfer};
 use crate::future::FutureCosts;
-use crate::state::State;
+use crate::roles::Roles;
+use crate::soft::SoftCosts;
+use crate::state::{Shift, State};
 use crate::value::evaluate_as;
 
 /// The value of a state, with what is needed to tell what a move would change.
@@ -32,14 +34,10 @@ pub(crate) struct Costs<'a> {
     futures: Option<FutureCosts<'a>>,
     /// Sums of the loads, where their deviation counts.
     deviation: Option<Deviation>,
-}
-
-/// A replica that moves.
-#[derive(Clone, Copy)]
-struct Shift {
-    replica: usize,
-    from: Option<NodeIx>,
-    to: NodeIx,
+    /// Swaps of roles, where they count.
+    roles: Option<Roles>,
+    /// Soft constraints, if there are any.
+    soft: Option<SoftCosts<'a>>,
 }
 
 impl<'a> Costs<'a> {
@@ -50,6 +48,8 @@ impl<'a> Costs<'a> {
     /// The value under another objective than the cluster's.
     pub(crate) fn of(objective: &'a Objective, state: &State) -> Costs<'a> {
         let cluster = state.cluster;
+        let costs_of_moves = || cluster.replicas.iter().map(|replica| replica.move_cost);
+        let unit = unit_of_exact_sums(costs_of_moves().sum());
         let mut costs = Costs {
             objective,
             total: 0.0,
@@ -57,13 +57,15 @@ impl<'a> Costs<'a> {
             moved: vec![0; cluster.services.len()],
             services_with: vec![0; cluster.replicas.len() + 2],
             most_moved: 0,
-            move_cost: with_exact_sums(cluster.replicas.iter().map(|replica| replica.move_cost)),
+            move_cost: costs_of_moves().map(|cost| (cost / unit).round() * unit).collect(),
             moves: 0.0,
             weight: vec![0.0; cluster.nodes.len()],
             least: Vec::new(),
             members: Vec::new(),
             deviation: None,
             futures: None,
+            roles: None,
+            soft: None,
         };
         if let Objective::Balance(of) = objective {
             costs.deviation = Some(Deviation::new(of, state));
@@ -73,6 +75,9 @@ impl<'a> Costs<'a> {
         if let Objective::Failovers(of) = objective {
             let nodes = cluster.nodes.len();
             costs.futures = of.futures.as_ref().map(|futures| FutureCosts::new(futures, nodes));
+            costs.roles = (!of.swaps.partitions.is_empty())
+                .then(|| Roles::new(&of.swaps, cluster, &costs.move_cost, unit));
+            costs.soft = SoftCosts::new(&of.soft, state, unit_of_exact_sums);
             for level in &of.levels {
                 let level = &cluster.levels[level.ix()];
                 let mut members = vec![Vec::new(); level.domains.len()];
@@ -94,6 +99,12 @@ impl<'a> Costs<'a> {
         self.total = evaluate_as(state.cluster, self.objective, state.assignment()).total;
         if let Some(futures) = &mut self.futures {
             futures.reset(state);
+        }
+        if let Some(roles) = &mut self.roles {
+            roles.reset(state);
+        }
+        if let Some(soft) = &mut self.soft {
+            soft.reset(state);
         }
         if let Some(deviation) = &mut self.deviation {
             deviation.reset(state);
@@ -137,7 +148,9 @@ impl<'a> Costs<'a> {
         };
         let future = self.futures.as_ref().map_or(0.0, FutureCosts::total);
         let levels = self.least.iter().map(of_level);
-        self.total = levels.fold(self.moves, |sum, level| sum + level) + future;
+        let moves = self.moves - self.roles.as_ref().map_or(0.0, |roles| roles.saved);
+        let soft = self.soft.as_ref().map_or(0.0, SoftCosts::total);
+        self.total = levels.fold(moves, |sum, level| sum + level) + future + soft;
     }
 
     /// Cost of a node's load and balance if its usage were changed.
@@ -204,8 +217,7 @@ impl<'a> Costs<'a> {
                     (None, Some(_)) => change -= self.move_cost[replica],
                     (None, None) => {}
                 }
-                let shifts = [Shift { replica, from, to }];
-                change + self.fragmentation(of, &shifts) + self.in_future(state, &shifts)
+                change + self.beside_moves(of, state, &[Shift { replica, from, to }])
             }
             // Its value is not a sum: see above.
             Objective::Balance(_) | Objective::FewestNodes => change,
@@ -279,9 +291,7 @@ impl<'a> Costs<'a> {
                     - self.of_node[there.ix()]
                     + self.most_moved_change(of, state, &shifts)
             }
-            Objective::Failovers(of) => {
-                change + self.fragmentation(of, &shifts) + self.in_future(state, &shifts)
-            }
+            Objective::Failovers(of) => change + self.beside_moves(of, state, &shifts),
             Objective::Balance(_) | Objective::FewestNodes => change,
         }
     }
@@ -361,6 +371,33 @@ impl<'a> Costs<'a> {
         self.futures.as_ref().map_or(0.0, |futures| futures.of_node(node))
     }
 
+    /// By how much all failovers change but those of the moves themselves.
+    fn beside_moves(&self, of: &Failovers, state: &State, shifts: &[Shift]) -> f64 {
+        let saved = self.roles.as_ref().map_or(0.0, |roles| roles.change(state, shifts));
+        let soft = self.soft.as_ref().map_or(0.0, |soft| soft.change(state, shifts));
+        self.fragmentation(of, shifts) + self.in_future(state, shifts) - saved + soft
+    }
+
+    /// The swaps of roles, where they count.
+    pub(crate) fn roles(&self) -> Option<&Roles> {
+        self.roles.as_ref()
+    }
+
+    /// The soft constraints, if there are any.
+    pub(crate) fn soft(&self) -> Option<&SoftCosts<'a>> {
+        self.soft.as_ref()
+    }
+
+    /// Counts moves in what is computed from the state before them.
+    fn count(&mut self, state: &State, shifts: &[Shift]) {
+        if let Some(roles) = &mut self.roles {
+            roles.saved += roles.change(state, shifts);
+        }
+        if let Some(soft) = &mut self.soft {
+            soft.apply(state, shifts);
+        }
+    }
+
     fn fragmentation(&self, of: &Failovers, shifts: &[Shift]) -> f64 {
         let changed = |node: u32| {
             let node = node as usize;
@@ -405,6 +442,7 @@ impl<'a> Costs<'a> {
             let cost = deviation.moved + Self::move_cost_change(state, &shift);
             deviation.apply(state, Transfer { from: shift.from, to }, |m| demand[m], cost);
         }
+        self.count(state, &[shift]);
         state.shift(replica, to);
         self.update(state, &[shift], &[moved]);
     }
@@ -425,6 +463,7 @@ impl<'a> Costs<'a> {
             let transfer = Transfer { from: Some(here), to: there };
             deviation.apply(state, transfer, |m| leaves[m] - comes[m], cost);
         }
+        self.count(state, &shifts);
         state.shift(one, there);
         state.shift(other, here);
         self.update(state, &shifts, &moved);
@@ -466,14 +505,11 @@ impl<'a> Costs<'a> {
     }
 }
 
-/// Numbers rounded to whole multiples of a power of two, the finest of which all sums of them are exact.
-fn with_exact_sums(numbers: impl Iterator<Item = f64>) -> Vec<f64> {
-    let numbers: Vec<f64> = numbers.collect();
-    let sum: f64 = numbers.iter().sum();
-    // A sum below 2^e has multiples of 2^(e - 53) without rounding; one bit is for the rounding here.
+/// A power of two: sums of its multiples are exact in any order, while they are at most this one.
+fn unit_of_exact_sums(sum: f64) -> f64 {
+    // A sum below 2^e has multiples of 2^(e - 53) without rounding; one bit is for the rounding of each.
     let exponent = if sum > 0.0 { sum.log2().ceil() as i32 + 1 } else { 0 };
-    let unit = 2_f64.powi((exponent - 52).max(-1_000));
-    numbers.into_iter().map(|number| (number / unit).round() * unit).collect()
+    2_f64.powi((exponent - 52).max(-1_000))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use crate::cluster::{Amount, Assignment, NodeIx, ReplicaIx};
 use crate::cost::Costs;
 use crate::limits::{Limits, Progress};
 use crate::state::State;
+use crate::tally::Tallies;
 
 /// Smaller changes do not count: sums of fractions are not exact.
 const NONE: f64 = 1e-9;
@@ -32,8 +33,10 @@ pub(crate) fn descend(state: State, costs: Costs, limits: &Limits, bound: f64) -
     loop {
         let mut improved = descent.each_free(Descent::better_node);
         improved |= descent.each_free(Descent::other_leaves);
+        improved |= descent.each_free(Descent::roles_make_room);
         improved |= descent.swaps();
         improved |= descent.risky_nodes();
+        improved |= descent.soft_constraints();
         let value = descent.costs.total;
         (limits.progress)(&Progress { value, bound });
         let is_near = limits.gap > 0.0 && value - bound <= limits.gap * value.abs();
@@ -160,6 +163,105 @@ impl Descent<'_, '_> {
         false
     }
 
+    /// A moved replica goes home, where a primary and a secondary exchange their roles instead.
+    fn roles_make_room(&mut self, replica: usize, here: NodeIx) -> bool {
+        let Some(home) = self.state.origin(replica) else { return false };
+        if self.costs.roles().is_none()
+            || !self.state.cluster.may_run(ReplicaIx::new(replica), home)
+            || !self.state.tallies.allow(self.state.cluster, replica, Some(here), home)
+        {
+            return false;
+        }
+        let back = self.costs.shift(&self.state, replica, home);
+        self.shift(replica, home, back);
+        let mut best: Option<(f64, usize, usize)> = None;
+        for one in self.state.replicas_on(home.ix()).to_vec() {
+            let least = best.map_or(-back, |(change, ..)| change);
+            if let Some((change, other)) = self.best_partner(one as usize, least) {
+                best = Some((change, one as usize, other));
+            }
+        }
+        if let Some((change, one, other)) = best {
+            self.costs.apply_swap(&mut self.state, one, other, change);
+            return true;
+        }
+        let forth = self.costs.shift(&self.state, replica, here);
+        self.shift(replica, here, forth);
+        false
+    }
+
+    /// The best exchange of roles of a replica that changes the value by less than `least`, if any.
+    fn best_partner(&mut self, one: usize, least: f64) -> Option<(f64, usize)> {
+        let partners: Vec<usize> = self.costs.roles()?.of(one).map(|(other, _)| other).collect();
+        let mut best: Option<(f64, usize)> = None;
+        for other in partners {
+            self.tried += 1;
+            if self.fit_swapped(one, other) && self.relieves(one, other) {
+                let change = self.costs.swap(&self.state, one, other);
+                if change < best.map_or(least, |(change, _)| change) - NONE
+                    && self.roles_are_allowed(one, other)
+                {
+                    best = Some((change, other));
+                }
+            }
+        }
+        best
+    }
+
+    /// Whether the node of a replica, which may be over its capacity, has room once another one is there
+    /// instead. A replica without demand fits everywhere.
+    fn relieves(&self, one: usize, other: usize) -> bool {
+        let Some(here) = self.state.node_of(one) else { return false };
+        let (leaves, comes) = (self.state.demand(one), self.state.demand(other));
+        let node = self.state.usage(here.ix()).iter().zip(self.state.capacity(here.ix()));
+        let mut metrics = node.zip(leaves.iter().zip(comes));
+        metrics.all(|((used, capacity), (leaves, comes))| used - leaves + comes <= *capacity)
+    }
+
+    /// Whether no rule is broken about two of a partition, or those that need them, once they are on each
+    /// other's node. Neither could go there first: replicas of a partition do not share a node.
+    fn roles_are_allowed(&mut self, one: usize, other: usize) -> bool {
+        let (Some(here), Some(there)) = (self.state.node_of(one), self.state.node_of(other)) else {
+            return false;
+        };
+        let cluster = self.state.cluster;
+        let exchange = |tallies: &mut Tallies, here: NodeIx, there: NodeIx| {
+            for (replica, from, to) in [(one, here, there), (other, there, here)] {
+                tallies.remove(cluster, replica, from);
+                tallies.add(cluster, replica, to);
+            }
+        };
+        exchange(&mut self.state.tallies, here, there);
+        let state = &self.state;
+        let node_of = |replica: usize| match replica {
+            of if of == one => Some(there),
+            of if of == other => Some(here),
+            _ => state.node_of(replica),
+        };
+        let mut touched = vec![one, other];
+        touched.extend([one, other].iter().flat_map(|of| state.tallies.dependents(cluster, *of)));
+        let holds = |of: usize| {
+            let at = node_of(of);
+            at.is_none_or(|at| state.tallies.to_move(cluster, of, at, node_of).is_empty())
+        };
+        let allowed = touched.into_iter().all(holds);
+        exchange(&mut self.state.tallies, there, here);
+        allowed
+    }
+
+    /// Whether two replicas may run on each other's node, and fit there.
+    fn fit_swapped(&self, one: usize, other: usize) -> bool {
+        let (Some(here), Some(there)) = (self.state.node_of(one), self.state.node_of(other)) else {
+            return false;
+        };
+        let cluster = self.state.cluster;
+        here != there
+            && cluster.may_run(ReplicaIx::new(one), there)
+            && cluster.may_run(ReplicaIx::new(other), here)
+            && self.state.fits(one, there.ix(), Some(other))
+            && self.state.fits(other, here.ix(), Some(one))
+    }
+
     /// New and moved replicas exchange their nodes.
     fn swaps(&mut self) -> bool {
         let free = self.free();
@@ -179,14 +281,8 @@ impl Descent<'_, '_> {
         let (Some(here), Some(there)) = (self.state.node_of(one), self.state.node_of(other)) else {
             return false;
         };
-        let cluster = self.state.cluster;
         self.tried += 1;
-        if here == there
-            || !cluster.may_run(ReplicaIx::new(one), there)
-            || !cluster.may_run(ReplicaIx::new(other), here)
-            || !self.state.fits(one, there.ix(), Some(other))
-            || !self.state.fits(other, here.ix(), Some(one))
-        {
+        if !self.fit_swapped(one, other) {
             return false;
         }
         let now = self.load(here, None, None).max(self.load(there, None, None));
@@ -201,6 +297,52 @@ impl Descent<'_, '_> {
         }
         self.costs.apply_swap(&mut self.state, one, other, change);
         true
+    }
+
+    /// Replicas move, exchange roles or change places with others if what should hold is worth more.
+    fn soft_constraints(&mut self) -> bool {
+        if self.costs.soft().is_none() {
+            return false;
+        }
+        let mut improved = false;
+        let lowest = self.lowest_loads();
+        for replica in 0..self.state.assignment().len() {
+            if self.must_end() {
+                break;
+            }
+            let home = self.state.origin(replica);
+            let leaves = home.is_some() && self.state.node_of(replica) == home;
+            let cost = if leaves { self.state.cluster.replicas[replica].move_cost } else { 0.0 };
+            let soft = self.costs.soft();
+            let saved = soft.map_or(0.0, |of| of.most_saved(&self.state, replica, &lowest));
+            if saved <= NONE {
+                continue;
+            }
+            let roles = self.best_partner(replica, 0.0);
+            let least =
+                Rank { change: roles.map_or(0.0, |(change, _)| change), load: f64::NEG_INFINITY };
+            let node = (saved > cost).then(|| self.best_node(replica, least, 0.0)).flatten();
+            if let Some((rank, node)) = node {
+                self.shift(replica, node, rank.change);
+                improved = true;
+            } else if let Some((change, other)) = roles {
+                self.costs.apply_swap(&mut self.state, replica, other, change);
+                improved = true;
+            } else if saved > cost {
+                improved |=
+                    (0..self.state.assignment().len()).any(|other| self.swap(replica, other));
+            }
+        }
+        improved
+    }
+
+    /// The lowest load of the nodes that hold replicas, by metric.
+    fn lowest_loads(&self) -> Vec<Amount> {
+        let nodes = self.state.cluster.nodes.iter().enumerate();
+        let holding = nodes.filter(|(_, node)| node.state.holds()).map(|(position, _)| position);
+        let lowest = |metric| holding.clone().map(|node| self.state.usage(node)[metric]).min();
+        let metrics = 0..self.state.cluster.metrics.len();
+        metrics.map(|metric| lowest(metric).unwrap_or(0)).collect()
     }
 
     /// Replicas at home move if the failovers that this saves in future weigh more than the move.

@@ -65,7 +65,8 @@ impl Deviation {
         let replicas = state.cluster.replicas.iter().enumerate();
         let moved = replicas
             .filter(|(position, of)| of.node.is_some() && of.node != state.node_of(*position));
-        self.moved = moved.map(|(_, of)| of.move_cost).sum();
+        // An empty sum is -0.
+        self.moved = moved.fold(0.0, |sum, (_, of)| sum + of.move_cost);
     }
 
     /// The sums of a metric after a transfer.
@@ -101,9 +102,28 @@ impl Deviation {
 
     /// The value.
     pub(crate) fn value(&self) -> f64 {
+        self.with_moves(self.average(), self.moved)
+    }
+
+    /// The average of the deviations.
+    pub(crate) fn average(&self) -> f64 {
         let metrics = self.weights.iter().zip(&self.sums);
-        let deviation = metrics.map(|(weight, sums)| weight * self.of(*sums)).sum();
-        self.with_moves(deviation, self.moved)
+        metrics.map(|(weight, sums)| weight * self.of(*sums)).sum()
+    }
+
+    /// The average of the deviations after a transfer of these amounts.
+    pub(crate) fn average_after(
+        &self,
+        state: &State,
+        transfer: Transfer,
+        amount: impl Fn(usize) -> Amount,
+    ) -> f64 {
+        let metrics = self.weights.iter().enumerate();
+        metrics
+            .map(|(metric, weight)| {
+                weight * self.of(self.after(state, metric, transfer, amount(metric)))
+            })
+            .sum()
     }
 
     /// What the value rises by, as far as it is linear: by metric for a unit of the sum of squares, and
@@ -128,13 +148,25 @@ impl Deviation {
         amount: impl Fn(usize) -> Amount,
         moved: f64,
     ) -> f64 {
-        let metrics = self.weights.iter().enumerate();
-        let deviation = metrics
-            .map(|(metric, weight)| {
-                weight * self.of(self.after(state, metric, transfer, amount(metric)))
-            })
-            .sum();
-        self.with_moves(deviation, moved)
+        self.with_moves(self.average_after(state, transfer, amount), moved)
+    }
+
+    /// The most by which the average falls if a replica leaves its node for one with these loads.
+    pub(crate) fn most_saved(
+        &self,
+        state: &State,
+        (replica, node): (usize, NodeIx),
+        lowest: &[Amount],
+    ) -> f64 {
+        let demand = state.demand(replica);
+        let of_metric = |(metric, weight): (usize, &f64)| {
+            let (sum, squares) = self.sums[metric];
+            let amount = i128::from(demand[metric]);
+            let gap = i128::from(lowest[metric]) - i128::from(state.usage(node.ix())[metric]);
+            let change = (2 * amount * (gap + amount)).min(0);
+            weight * (self.of((sum, squares)) - self.of((sum, squares + change)))
+        };
+        self.weights.iter().enumerate().map(of_metric).sum()
     }
 
     /// Makes a transfer, before the state does.

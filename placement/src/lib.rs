@@ -43,12 +43,14 @@ mod packing;
 mod random;
 mod repack;
 mod repair;
+mod roles;
 mod rooms;
 mod schedule;
 mod search;
 mod service_fabric;
 mod session;
 pub mod simulate;
+mod soft;
 mod state;
 mod tally;
 #[cfg(test)]
@@ -63,7 +65,7 @@ pub use builder::Builder;
 pub use cluster::{
     Amount, Assignment, Balance, Cluster, DomainIx, Evenness, Failovers, Futures, Group, GroupIx,
     Level, LevelIx, Metric, MetricIx, Node, NodeIx, NodeState, Objective, Reassignment, Replica,
-    ReplicaIx, Role, Rule, Service, ServiceIx,
+    ReplicaIx, Role, Rule, Service, ServiceIx, Soft, Swaps,
 };
 pub use consolidate::consolidate;
 pub use emptied::{Consolidated, emptied_bound};
@@ -77,4 +79,4 @@ pub use schedule::{
 pub use search::{Found, search};
 pub use service_fabric::{ServiceFabric, annealing};
 pub use session::{Mended, Move, Session};
-pub use value::{Value, evaluate};
+pub use value::{Value, evaluate, move_costs};

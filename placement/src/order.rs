@@ -3,7 +3,7 @@
 
 use crate::cluster::{
     Assignment, Cluster, DomainIx, GroupIx, Level, LevelIx, NodeIx, Objective, ReplicaIx, Rule,
-    ServiceIx,
+    ServiceIx, Soft,
 };
 
 /// A cluster by name, and the way back.
@@ -79,6 +79,21 @@ impl Ordered {
         let group = |of: GroupIx| GroupIx::new(new_group[of.ix()]);
         cluster.rules = of.rules.iter().map(|rule| with_groups(*rule, group)).collect();
         cluster.rules.sort_by_key(|rule| key_of(*rule));
+        if let Objective::Failovers(costs) = &mut cluster.objective {
+            costs.swaps.partitions.iter_mut().for_each(|of| *of = group(*of));
+            costs.swaps.partitions.sort_unstable();
+            for of in &mut costs.soft {
+                match of {
+                    Soft::Preferred { group: of, nodes: preferred, .. } => {
+                        *of = group(*of);
+                        *preferred = pick(preferred, &nodes);
+                    }
+                    Soft::Spread { group: of, .. } => *of = group(*of),
+                    Soft::Balance { .. } => {}
+                }
+            }
+            costs.soft.sort_by(|one, other| key_of_soft(one).cmp(&key_of_soft(other)));
+        }
         if let Objective::Reassignment(costs) = &mut cluster.objective {
             costs.safety = pick(&costs.safety, &nodes);
             costs.between = pick(&costs.between, &nodes);
@@ -116,6 +131,20 @@ fn with_groups(rule: Rule, new: impl Fn(GroupIx) -> GroupIx) -> Rule {
         Rule::Apart { group, from, level } => {
             Rule::Apart { group: new(group), from: new(from), level }
         }
+    }
+}
+
+/// Kind, group, level, number, weight (not negative, so that its bits are in order) and nodes.
+fn key_of_soft(of: &Soft) -> (u8, GroupIx, LevelIx, u32, u64, &[bool]) {
+    let first = GroupIx::new(0);
+    match of {
+        Soft::Preferred { group, nodes, weight } => {
+            (0, *group, LevelIx::NODE, 0, weight.to_bits(), nodes)
+        }
+        Soft::Spread { group, level, most, weight } => {
+            (1, *group, *level, *most, weight.to_bits(), &[])
+        }
+        Soft::Balance { weight } => (2, first, LevelIx::NODE, 0, weight.to_bits(), &[]),
     }
 }
 

@@ -1,7 +1,7 @@
 //! An assignment with its sums, kept up to date move by move.
 
 use crate::cluster::{
-    Amount, Assignment, Cluster, Failovers, GroupIx, NodeIx, NodeState, Objective, ReplicaIx,
+    Amount, Assignment, Cluster, Failovers, GroupIx, NodeIx, NodeState, Objective, ReplicaIx, Swaps,
 };
 use crate::tally::Tallies;
 
@@ -47,8 +47,18 @@ static NO_CLUSTER: Cluster = Cluster {
         fragmentation: 0.0,
         levels: Vec::new(),
         futures: None,
+        swaps: Swaps { cost: 0.0, partitions: Vec::new() },
+        soft: Vec::new(),
     }),
 };
+
+/// A replica that moves.
+#[derive(Clone, Copy)]
+pub(crate) struct Shift {
+    pub(crate) replica: usize,
+    pub(crate) from: Option<NodeIx>,
+    pub(crate) to: NodeIx,
+}
 
 impl<'a> State<'a> {
     /// The assignment of today; replicas of nodes that are down have no node.

@@ -2,7 +2,7 @@
 
 use crate::cluster::{
     Amount, Balance, Cluster, Failovers, GroupIx, LevelIx, MetricIx, NodeIx, Objective,
-    Reassignment, Rule, ServiceIx,
+    Reassignment, Role, Rule, ServiceIx, Soft, Swaps,
 };
 use crate::cost::Costs;
 use crate::state::State;
@@ -67,7 +67,34 @@ fn cluster(of: &Small) -> Cluster {
     }
     let objective = if of.failovers {
         let levels = vec![LevelIx::NODE, LevelIx::new(1)];
-        Objective::Failovers(Failovers { fragmentation: of.fragmentation, levels, futures: None })
+        // The groups of the rules overlap: more may be swapped than in a valid assignment.
+        let partitions = (0..2 * of.rules.len()).map(GroupIx::new).collect();
+        let swaps = Swaps { cost: of.fragmentation, partitions };
+        let group = |at: usize| GroupIx::new(2 * at);
+        let of_rules = of.rules.iter().enumerate();
+        let mut soft: Vec<Soft> = of_rules
+            .map(|(at, (bits, kind, level))| match level {
+                true => Soft::Preferred {
+                    group: group(at),
+                    nodes: (0..NODES).map(|node| bits >> node & 1 == 1).collect(),
+                    weight: 0.1 + of.fragmentation,
+                },
+                false => Soft::Spread {
+                    group: group(at),
+                    level: LevelIx::new(1),
+                    most: u32::from(*kind),
+                    weight: of.fragmentation / 3.0,
+                },
+            })
+            .collect();
+        soft.push(Soft::Balance { weight: 7.0 * of.fragmentation });
+        Objective::Failovers(Failovers {
+            fragmentation: of.fragmentation,
+            levels,
+            swaps,
+            soft,
+            ..Failovers::default()
+        })
     } else {
         Objective::Reassignment(Reassignment {
             load: vec![3.0, 10.0],
@@ -89,6 +116,7 @@ fn cluster(of: &Small) -> Cluster {
             // The costs of the challenge are whole numbers.
             replica.move_cost = if of.failovers { *cost } else { cost.round() };
             replica.service = ServiceIx::new(*service);
+            replica.role = if *service == 0 { Role::Primary } else { Role::Secondary };
         }
         cluster.services.resize_with(5.max(of.replicas.len()), || crate::cluster::Service {
             name: String::new(),

@@ -2,8 +2,8 @@
 //! tested against, and what the audit reports.
 
 use crate::cluster::{
-    Amount, Assignment, Cluster, Evenness, Failovers, Futures, LevelIx, MetricIx, NodeState,
-    Objective, Reassignment,
+    Amount, Assignment, Cluster, DomainIx, Evenness, Failovers, Futures, GroupIx, LevelIx,
+    MetricIx, NodeState, Objective, Reassignment, ReplicaIx, Soft, Swaps,
 };
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,12 +31,20 @@ pub(crate) fn evaluate_as(
     let terms: BTreeMap<&'static str, f64> = match objective {
         Objective::Failovers(costs) => {
             let fragmentation = fragmentation(cluster, costs, assignment);
-            let moves = ("moves", moves(cluster, assignment));
+            let (saved, swaps) = swaps(cluster, &costs.swaps, assignment);
+            let moves = ("moves", moves(cluster, assignment) - saved);
+            let swaps = (!costs.swaps.partitions.is_empty()).then_some(("swaps", swaps));
             let futures = costs.futures.as_ref();
             let capacity =
                 futures.map(|of| ("capacity", of.weight * capacity(cluster, of, assignment)));
             let terms = [moves, ("fragmentation", costs.fragmentation * fragmentation)];
-            terms.into_iter().chain(capacity).collect()
+            let mut terms: BTreeMap<_, _> =
+                terms.into_iter().chain(swaps).chain(capacity).collect();
+            for soft in &costs.soft {
+                let (name, cost) = self::soft(cluster, soft, assignment);
+                *terms.entry(name).or_default() += cost;
+            }
+            terms
         }
         Objective::Reassignment(costs) => reassignment(cluster, costs, assignment),
         Objective::Balance(evenness) => balance(cluster, evenness, assignment),
@@ -51,7 +59,79 @@ pub(crate) fn evaluate_as(
 /// Replicas that leave their node, by weight. SIL eq. 5'.
 fn moves(cluster: &Cluster, assignment: &Assignment) -> f64 {
     let moved = cluster.replicas.iter().zip(assignment);
-    moved.filter(|(r, to)| r.node.is_some() && r.node != **to).map(|(r, _)| r.move_cost).sum()
+    let moved = moved.filter(|(r, to)| r.node.is_some() && r.node != **to);
+    // An empty sum is -0.
+    moved.fold(0.0, |sum, (replica, _)| sum + replica.move_cost)
+}
+
+/// What a soft constraint costs, and the name of its term.
+fn soft(cluster: &Cluster, of: &Soft, assignment: &Assignment) -> (&'static str, f64) {
+    let placed = |group: &GroupIx| {
+        let members = cluster.groups[group.ix()].members.iter();
+        members.filter_map(|member| assignment[member.ix()])
+    };
+    match of {
+        Soft::Preferred { group, nodes, weight } => {
+            let elsewhere = placed(group).filter(|node| !nodes[node.ix()]).count();
+            ("preferred", weight * elsewhere as f64)
+        }
+        Soft::Spread { group, level, most, weight } => {
+            let mut counts: BTreeMap<DomainIx, u32> = BTreeMap::new();
+            for node in placed(group) {
+                *counts.entry(cluster.domain(*level, node)).or_default() += 1;
+            }
+            let above: u32 = counts.values().map(|count| count.saturating_sub(*most)).sum();
+            ("spread", weight * f64::from(above))
+        }
+        Soft::Balance { weight } => {
+            let capacity = cluster.average_capacity();
+            let metrics = capacity.iter().enumerate();
+            let shares: Vec<f64> = metrics
+                .filter_map(|(metric, capacity)| {
+                    capacity.map(|capacity| deviation(cluster, metric, assignment) / capacity)
+                })
+                .collect();
+            ("balance", weight * shares.iter().sum::<f64>() / shares.len().max(1) as f64)
+        }
+    }
+}
+
+/// The moves, by weight, that are swaps of roles; and what the swaps cost.
+fn swaps(cluster: &Cluster, swaps: &Swaps, assignment: &Assignment) -> (f64, f64) {
+    let weight = |of: ReplicaIx| cluster.replicas[of.ix()].move_cost;
+    let made = exchanged(cluster, swaps, assignment);
+    made.into_iter().fold((0.0, 0.0), |(saved, cost), (primary, secondary, of)| {
+        (saved + weight(primary) + weight(secondary), cost + of)
+    })
+}
+
+/// The pairs of primary and secondary that exchange their nodes of today, with what that costs.
+fn exchanged(
+    cluster: &Cluster,
+    swaps: &Swaps,
+    assignment: &Assignment,
+) -> Vec<(ReplicaIx, ReplicaIx, f64)> {
+    let is_at =
+        |one: ReplicaIx, home: ReplicaIx| assignment[one.ix()] == cluster.replicas[home.ix()].node;
+    let pairs = cluster.role_pairs(swaps);
+    pairs.filter(|(one, other, _)| is_at(*one, *other) && is_at(*other, *one)).collect()
+}
+
+/// What the move of each replica costs: of two that exchange roles, the primary has the cost of the swap.
+pub fn move_costs(cluster: &Cluster, assignment: &Assignment) -> Vec<f64> {
+    let moved = cluster.replicas.iter().zip(assignment);
+    let cost = moved.map(|(of, to)| match of.node {
+        Some(from) if *to != Some(from) => of.move_cost,
+        _ => 0.0,
+    });
+    let mut costs: Vec<f64> = cost.collect();
+    if let Objective::Failovers(of) = &cluster.objective {
+        for (primary, secondary, cost) in exchanged(cluster, &of.swaps, assignment) {
+            costs[primary.ix()] = cost;
+            costs[secondary.ix()] = 0.0;
+        }
+    }
+    costs
 }
 
 /// The least weight that must leave a node of each domain before a replica as large as a node
@@ -109,6 +189,23 @@ pub(crate) const EVEN: f64 = 0.001;
 /// What keeps a move from doubling the value of a small cluster, in replicas.
 pub(crate) const STEADY: f64 = 1_000.0;
 
+/// The standard deviation of the load of the nodes that hold replicas.
+fn deviation(cluster: &Cluster, metric: usize, assignment: &Assignment) -> f64 {
+    let mut load = vec![0; cluster.nodes.len()];
+    for (replica, node) in cluster.replicas.iter().zip(assignment) {
+        if let Some(node) = node {
+            load[node.ix()] += replica.demand[metric];
+        }
+    }
+    let nodes = cluster.nodes.iter().zip(&load);
+    let loads: Vec<f64> =
+        nodes.filter(|(node, _)| node.state.holds()).map(|(_, load)| *load as f64).collect();
+    let count = loads.len().max(1) as f64;
+    let mean = loads.iter().sum::<f64>() / count;
+    let variance = loads.iter().map(|load| (load - mean).powi(2)).sum::<f64>() / count;
+    variance.sqrt()
+}
+
 /// The deviation, and what the moves add to it.
 fn balance(
     cluster: &Cluster,
@@ -117,19 +214,7 @@ fn balance(
 ) -> BTreeMap<&'static str, f64> {
     let (mut sum, mut weights) = (0.0, 0.0);
     for (metric, weight) in evenness.weights.iter().enumerate() {
-        let mut load = vec![0; cluster.nodes.len()];
-        for (replica, node) in cluster.replicas.iter().zip(assignment) {
-            if let Some(node) = node {
-                load[node.ix()] += replica.demand[metric];
-            }
-        }
-        let nodes = cluster.nodes.iter().zip(&load);
-        let loads: Vec<f64> =
-            nodes.filter(|(node, _)| node.state.holds()).map(|(_, load)| *load as f64).collect();
-        let count = loads.len().max(1) as f64;
-        let mean = loads.iter().sum::<f64>() / count;
-        let variance = loads.iter().map(|load| (load - mean).powi(2)).sum::<f64>() / count;
-        sum += weight * variance.sqrt();
+        sum += weight * deviation(cluster, metric, assignment);
         weights += weight;
     }
     let deviation = if weights > 0.0 { sum / weights } else { 0.0 } + EVEN;

@@ -30,7 +30,11 @@ fn cluster(of: &Small, fragmentation: bool) -> Cluster {
     let fragmentation = if fragmentation { 0.05 } else { 0.0 };
     let levels = vec![LevelIx::new(1)];
     of.builder()
-        .objective(Objective::Failovers(Failovers { fragmentation, levels, futures: None }))
+        .objective(Objective::Failovers(Failovers {
+            fragmentation,
+            levels,
+            ..Failovers::default()
+        }))
         .build()
 }
 

@@ -30,7 +30,11 @@ fn small() -> impl Strategy<Value = Small> {
 fn cluster(of: &Small) -> Cluster {
     let levels = vec![LevelIx::new(1)];
     of.builder()
-        .objective(Objective::Failovers(Failovers { fragmentation: 0.5, levels, futures: None }))
+        .objective(Objective::Failovers(Failovers {
+            fragmentation: 0.5,
+            levels,
+            ..Failovers::default()
+        }))
         .build()
 }
 
@@ -346,7 +350,7 @@ fn moves_are_explained_by_what_came_or_what_is_saved() {
     );
     assert_eq!(said(&cluster, &to(&[3, 1, 2]), 1), "replica large is new, and placed on node n1");
     let level = vec![LevelIx::new(1)];
-    let costs = Failovers { fragmentation: 1.0, levels: level, futures: None };
+    let costs = Failovers { fragmentation: 1.0, levels: level, ..Failovers::default() };
     let cluster = nodes(3, 100)
         .level("domain", ["x", "y", "y"])
         .replica("a", Some("n1"), [60])
@@ -369,7 +373,7 @@ fn moves_are_explained_by_what_came_or_what_is_saved() {
     cheap.objective = Objective::Failovers(Failovers {
         fragmentation: 4.0,
         levels: vec![LevelIx::new(1)],
-        futures: None,
+        ..Failovers::default()
     });
     cheap.replicas[0].move_cost = 0.25;
     // Domain x has one node, so its weight counts: 0.25 less of it is worth 4 / 2 of that.

@@ -2,7 +2,8 @@
 
 use placement::{
     Balance, Cluster, DomainIx, Failovers, GroupIx, LevelIx, Limits, MetricIx, NodeIx, NodeState,
-    Objective, Reassignment, ReplicaIx, Rule, ServiceIx, bound, schedule, search,
+    Objective, Reassignment, ReplicaIx, Role, Rule, ServiceIx, Soft, Swaps, bound, schedule,
+    search,
 };
 use proptest::prelude::*;
 
@@ -108,6 +109,7 @@ fn cluster(of: &Small, orders: [Vec<usize>; 5]) -> Cluster {
         for (replica, old) in cluster.replicas.iter_mut().zip(&replicas) {
             replica.service = ServiceIx::new(position(&services, *old));
             replica.move_cost = of.replicas[*old].3;
+            replica.role = if old % 3 == 0 { Role::Primary } else { Role::Secondary };
         }
         let members = |bits: u16| {
             let members = (0..of.replicas.len()).filter(move |r| bits >> r & 1 == 1);
@@ -135,10 +137,33 @@ fn cluster(of: &Small, orders: [Vec<usize>; 5]) -> Cluster {
         }
         cluster.objective = if of.failovers {
             let levels = vec![LevelIx::new(1)];
+            let of_rules = rules.iter().map(|old| (old, of.rules[*old]));
+            let mut soft: Vec<Soft> = of_rules
+                .map(|(old, (_, one, other, level, most))| {
+                    let group = |at: usize| GroupIx::new(position(&groups, at));
+                    match level {
+                        true => Soft::Preferred {
+                            group: group(2 * old),
+                            nodes: nodes.iter().map(|node| other >> node & 1 == 1).collect(),
+                            weight: f64::from(one % 16) / 3.0,
+                        },
+                        false => {
+                            let (group, level) = (group(2 * old + 1), LevelIx::new(1));
+                            Soft::Spread { group, level, most, weight: 0.3 }
+                        }
+                    }
+                })
+                .collect();
+            soft.push(Soft::Balance { weight: 3.0 * of.fragmentation });
+            // Members of a group may be on one node here, so that more than one pair is exchanged.
+            let partitions = (0..groups.len()).map(GroupIx::new).collect();
+            let swaps = Swaps { cost: 0.5, partitions };
             Objective::Failovers(Failovers {
                 fragmentation: of.fragmentation,
                 levels,
-                futures: None,
+                swaps,
+                soft,
+                ..Failovers::default()
             })
         } else {
             let pair = Balance {

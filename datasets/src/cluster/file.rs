@@ -7,11 +7,12 @@ use super::ClusterError;
 use super::broken::{Broken, broken, not_read};
 use super::limits::sums_are_limited;
 use super::reservation::nodes_of;
-use super::schema::{NodeOf, RoleOf, Root, ServiceOf, StateOf};
+use super::schema::{Root, ServiceOf, StateOf};
+use super::soft;
 use fleet::{RegionSnapshot, ReservationIx};
 use placement::{
     Amount, Cluster, DomainIx, Group, GroupIx, Level, LevelIx, Metric, Node, NodeIx, NodeState,
-    Replica, ReplicaIx, Role, Rule, Service, ServiceIx,
+    Objective, Replica, ReplicaIx, Rule, Service, ServiceIx,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -184,6 +185,13 @@ impl<'r> Reader<'r> {
         positions("replicas", names)?;
         sums_are_limited(&cluster)?;
         for (position, service) in root.services.iter().enumerate() {
+            soft::read(
+                root,
+                &self.levels,
+                (position, service),
+                whole.replicas[position].start,
+                &mut cluster,
+            )?;
             self.rules(position, service, &mut whole, &mut cluster)?;
         }
         Ok(cluster)
@@ -266,11 +274,7 @@ impl<'r> Reader<'r> {
                 cluster.replicas.push(Replica {
                     name: it.name.clone(),
                     service: ServiceIx::new(position),
-                    role: match it.role {
-                        RoleOf::Primary => Role::Primary,
-                        RoleOf::Secondary => Role::Secondary,
-                        RoleOf::Instance => Role::Instance,
-                    },
+                    role: it.role.into(),
                     node: node.transpose()?.map(NodeIx::new),
                     demand,
                     move_cost,
@@ -301,6 +305,9 @@ impl<'r> Reader<'r> {
         let group = GroupIx::new(cluster.groups.len());
         cluster.groups.push(Group { name: format!("{}/{partition}", of.name), members });
         cluster.rules.push(Rule::PerDomain { group, level: LevelIx::NODE, most: 1 });
+        if let Objective::Failovers(objective) = &mut cluster.objective {
+            objective.swaps.partitions.push(group);
+        }
         for name in &of.spread {
             let level = self.level(&format!("{at}.spread"), name)?;
             let domains = cluster.levels[level.ix()].domains.len().max(1);
@@ -314,12 +321,7 @@ impl<'r> Reader<'r> {
         if of.labels.is_empty() && of.blocked_nodes.is_empty() {
             return Ok(None);
         }
-        let fits = |node: &NodeOf| {
-            of.labels.iter().all(|(label, values)| {
-                node.labels.get(label).is_some_and(|value| values.contains(value))
-            })
-        };
-        let mut allowed: Vec<bool> = root.nodes.iter().map(fits).collect();
+        let mut allowed: Vec<bool> = root.nodes.iter().map(|node| node.has(&of.labels)).collect();
         for name in &of.blocked_nodes {
             allowed[self.node(&format!("{at}.blocked_nodes"), name)?] = false;
         }
@@ -428,6 +430,28 @@ mod tests {
     }
 
     #[test]
+    fn preferences_of_a_file_are_weighed_against_moves() {
+        let mut file = whole();
+        file["services"][0]["spread"] = json!([]);
+        file["services"][0]["spread_softly"] = json!([{"level": "rack", "weight": 0.5}]);
+        file["services"][2]["preferred"] = json!([
+            {"labels": {"disk": ["hdd"]}, "role": "instance", "weight": 1.5}
+        ]);
+        file["objective"] = json!({"failovers": {"balance": 0.25}});
+        let cluster = parse(file.to_string().as_bytes(), own_nodes).expect("it is whole");
+        let found = search(&cluster, &Limits::rounds(1));
+        assert_eq!(found.violations, []);
+        // The only node with a disk of the other kind is worth a move, a rack of one's own is not.
+        let terms = |name: &str| found.value.terms[name];
+        assert_eq!((terms("moves"), terms("preferred"), terms("spread")), (1.0, 0.0, 0.5));
+        assert!(terms("balance") > 0.0 && terms("balance") < 0.25);
+        file["objective"] = json!({"balance": {}});
+        let (at, rule) = parse(file.to_string().as_bytes(), own_nodes).expect_err("not weighed");
+        assert_eq!(at, "services[0]");
+        assert!(rule.contains("only objective.failovers"), "{rule}");
+    }
+
+    #[test]
     fn amounts_that_add_up_to_too_much_are_refused() {
         let most = 1_000_000_000_000_000_i64;
         let replica = |at: usize| json!([{"name": format!("r{at}"), "demand": {"cpu": most}}]);
@@ -455,13 +479,40 @@ mod tests {
             ("/services/0/partitions/0/1/name", json!("db-0"), "replicas[1].name", "stands twice"),
             ("/services/1/near/0/service", json!("x"), "services[1].near", "no service"),
             ("/services/1/near/0/service", json!("api"), "services[1].near", "near itself"),
+            (
+                "/services/1/preferred",
+                json!([{"labels": {"disk": ["tape"]}, "weight": 1}]),
+                "services[1].preferred[0].labels",
+                "no node has these labels",
+            ),
+            (
+                "/services/1/preferred",
+                json!([{"labels": {"disk": ["hdd"]}, "weight": -1}]),
+                "services[1].preferred[0].weight",
+                "must be from 0",
+            ),
+            (
+                "/services/0/spread_softly",
+                json!([{"level": "row", "weight": 1}]),
+                "services[0].spread_softly[0].level",
+                "no node has a domain",
+            ),
+            (
+                "/services/0/spread_softly",
+                json!([{"level": "rack"}]),
+                "services[0].spread_softly[0]",
+                "missing field `weight`",
+            ),
             ("/services/2/colour", json!(1), "services[2].colour", "unknown field"),
         ];
         for (pointer, value, at, rule) in broken {
             let mut file = whole();
             match file.pointer_mut(pointer) {
                 Some(member) => *member = value,
-                None => file["services"][2]["colour"] = value,
+                None => {
+                    let (parent, member) = pointer.rsplit_once('/').expect("a path");
+                    file.pointer_mut(parent).expect("a member")[member] = value;
+                }
             }
             let (found_at, found_rule) =
                 parse(file.to_string().as_bytes(), own_nodes).expect_err("it breaks a rule");

@@ -12,6 +12,7 @@ mod result;
 pub mod roadef;
 mod schema;
 pub mod service_fabric;
+mod soft;
 pub mod vectorpack;
 mod whole_file;
 

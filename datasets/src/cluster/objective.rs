@@ -1,7 +1,7 @@
 //! What a file wants to be minimized.
 
 use super::broken::{Broken, broken};
-use placement::{Evenness, Failovers, LevelIx, Objective};
+use placement::{Evenness, Failovers, LevelIx, Objective, Soft, Swaps};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -17,6 +17,12 @@ pub enum ObjectiveOf {
         fragmentation: f64,
         #[serde(default)]
         levels: Vec<String>,
+        /// Cost of an exchange of roles as a share of the primary's move cost.
+        #[serde(default = "one")]
+        swap: f64,
+        /// Cost of a deviation of the load by a whole node.
+        #[serde(default)]
+        balance: f64,
     },
     /// Even load with few moves.
     Balance {
@@ -33,7 +39,7 @@ pub enum ObjectiveOf {
 
 impl Default for ObjectiveOf {
     fn default() -> ObjectiveOf {
-        ObjectiveOf::Failovers { fragmentation: 0.0, levels: Vec::new() }
+        ObjectiveOf::Failovers { fragmentation: 0.0, levels: Vec::new(), swap: one(), balance: 0.0 }
     }
 }
 
@@ -49,8 +55,8 @@ impl ObjectiveOf {
         levels: &BTreeMap<&str, LevelIx>,
     ) -> Result<Objective, Broken> {
         match self {
-            ObjectiveOf::Failovers { fragmentation, levels: named } => {
-                failovers(*fragmentation, named, levels)
+            ObjectiveOf::Failovers { fragmentation, levels: named, swap, balance } => {
+                failovers([*fragmentation, *swap, *balance], named, levels)
             }
             ObjectiveOf::Balance { weights, moves } => balance(weights, *moves, metrics),
             ObjectiveOf::FewestNodes {} => Ok(Objective::FewestNodes),
@@ -58,21 +64,41 @@ impl ObjectiveOf {
     }
 }
 
+/// A weight that is not above the limit.
+pub fn weight(at: String, weight: f64) -> Result<f64, Broken> {
+    match weight {
+        0.0..=MOST => Ok(weight),
+        _ => Err(broken(at, format!("must be from 0 to {MOST}"))),
+    }
+}
+
 fn failovers(
-    fragmentation: f64,
+    [fragmentation, swap, balance]: [f64; 3],
     named: &[String],
     levels: &BTreeMap<&str, LevelIx>,
 ) -> Result<Objective, Broken> {
     let at = "objective.failovers";
-    if !(0.0..=1.0).contains(&fragmentation) {
-        return Err(broken(format!("{at}.fragmentation"), "must be from 0 to 1"));
+    for (member, share) in [("fragmentation", fragmentation), ("swap", swap)] {
+        if !(0.0..=1.0).contains(&share) {
+            return Err(broken(format!("{at}.{member}"), "must be from 0 to 1"));
+        }
     }
     let level = |name: &String| {
         let unknown = || format!("no node has a domain of the level {name:?}");
         levels.get(name.as_str()).copied().ok_or_else(|| broken(format!("{at}.levels"), unknown()))
     };
     let levels = named.iter().map(level).collect::<Result<_, _>>()?;
-    Ok(Objective::Failovers(Failovers { fragmentation, levels, futures: None }))
+    // Its partitions are those of the services.
+    let swaps = Swaps { cost: swap, partitions: Vec::new() };
+    let balance = weight(format!("{at}.balance"), balance)?;
+    let soft = if balance > 0.0 { vec![Soft::Balance { weight: balance }] } else { Vec::new() };
+    Ok(Objective::Failovers(Failovers {
+        fragmentation,
+        levels,
+        swaps,
+        soft,
+        ..Failovers::default()
+    }))
 }
 
 fn balance(
@@ -81,19 +107,15 @@ fn balance(
     metrics: &BTreeMap<&str, usize>,
 ) -> Result<Objective, Broken> {
     let at = "objective.balance";
-    let limited = |at: String, weight: f64| match weight {
-        0.0..=MOST => Ok(weight),
-        _ => Err(broken(at, format!("must be from 0 to {MOST}"))),
-    };
     let mut of = Evenness::of(metrics.len());
     for (name, weight) in weights {
         let at = format!("{at}.weights.{name}");
         let Some(metric) = metrics.get(name.as_str()) else {
             return Err(broken(at, "there is no such metric"));
         };
-        of.weights[*metric] = limited(at, *weight)?;
+        of.weights[*metric] = self::weight(at, *weight)?;
     }
-    of.moves = limited(format!("{at}.moves"), moves)?;
+    of.moves = weight(format!("{at}.moves"), moves)?;
     Ok(Objective::Balance(of))
 }
 
@@ -103,6 +125,20 @@ mod tests {
     use placement::Objective;
     use serde_json::json;
     use std::collections::BTreeMap;
+
+    #[test]
+    fn weights_of_failovers_are_limited() {
+        for (failovers, at) in [
+            (json!({"fragmentation": 2.0}), "objective.failovers.fragmentation"),
+            (json!({"swap": -0.5}), "objective.failovers.swap"),
+            (json!({"balance": 1e10}), "objective.failovers.balance"),
+        ] {
+            let of: ObjectiveOf = serde_json::from_value(json!({"failovers": failovers}))
+                .expect("its members are known");
+            let read = of.read(&BTreeMap::new(), &BTreeMap::new());
+            assert_eq!(read.expect_err("it breaks a rule").0, at);
+        }
+    }
 
     #[test]
     fn objective_of_balance_has_weights_by_metric() {

@@ -4,7 +4,8 @@ use super::ClusterError;
 use super::broken::not_read;
 use super::whole_file::write_whole;
 use placement::{
-    Assignment, Cluster, Found, MoveKind, NodeIx, Overlap, Schedule, ScheduleFlaw, Stuck, Violation,
+    Assignment, Cluster, Found, MoveKind, NodeIx, Overlap, Schedule, ScheduleFlaw, Stuck,
+    Violation, move_costs,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -132,7 +133,8 @@ impl<'a> PlacementFile<'a> {
     ) -> PlacementFile<'a> {
         let placed = cluster.replicas.iter().zip(&found.assignment);
         let name = |node: placement::NodeIx| cluster.nodes[node.ix()].name.as_str();
-        let moved = placed.clone().filter(|(replica, node)| replica.node != **node);
+        let costs = move_costs(cluster, &found.assignment);
+        let moved = placed.clone().zip(costs).filter(|((replica, node), _)| replica.node != **node);
         PlacementFile {
             format: PLACEMENT_FORMAT,
             cluster: &cluster.name,
@@ -143,11 +145,11 @@ impl<'a> PlacementFile<'a> {
             seconds,
             violations: &found.violations,
             moves: moved
-                .map(|(replica, node)| Move {
+                .map(|((replica, node), cost)| Move {
                     replica: &replica.name,
                     from: replica.node.map(name),
                     to: node.map(name),
-                    cost: if replica.node.is_some() { replica.move_cost } else { 0.0 },
+                    cost,
                 })
                 .collect(),
             schedule,

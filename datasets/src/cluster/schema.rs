@@ -1,7 +1,7 @@
 //! Members of `ras-cluster/1`.
 
 use super::objective::ObjectiveOf;
-use placement::Amount;
+use placement::{Amount, Role};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -81,7 +81,32 @@ pub struct ServiceOf {
     pub near: Vec<Neighbour>,
     #[serde(default)]
     pub apart: Vec<Neighbour>,
+    /// Nodes that replicas should be on.
+    #[serde(default)]
+    pub preferred: Vec<PreferredOf>,
+    /// Levels over whose domains the replicas of a partition should be spread evenly.
+    #[serde(default)]
+    pub spread_softly: Vec<SpreadOf>,
     pub partitions: Vec<Vec<ReplicaOf>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PreferredOf {
+    /// Nodes have one of the values of each label.
+    pub labels: BTreeMap<String, Vec<String>>,
+    /// Only replicas of this role count.
+    pub role: Option<RoleOf>,
+    /// Cost of a replica elsewhere, in failovers.
+    pub weight: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpreadOf {
+    pub level: String,
+    /// Cost of a replica above the even share of its domain, in failovers.
+    pub weight: f64,
 }
 
 #[derive(Deserialize)]
@@ -104,13 +129,32 @@ pub struct ReplicaOf {
     pub move_cost: Option<f64>,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RoleOf {
     Primary,
     Secondary,
     #[default]
     Instance,
+}
+
+impl NodeOf {
+    /// Whether it has one of the values of each label.
+    pub fn has(&self, labels: &BTreeMap<String, Vec<String>>) -> bool {
+        labels.iter().all(|(label, values)| {
+            self.labels.get(label).is_some_and(|value| values.contains(value))
+        })
+    }
+}
+
+impl From<RoleOf> for Role {
+    fn from(of: RoleOf) -> Role {
+        match of {
+            RoleOf::Primary => Role::Primary,
+            RoleOf::Secondary => Role::Secondary,
+            RoleOf::Instance => Role::Instance,
+        }
+    }
 }
 
 fn one() -> f64 {

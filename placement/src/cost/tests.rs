@@ -1,7 +1,7 @@
 use super::Costs;
 use crate::cluster::{
-    Balance, Cluster, Evenness, Failovers, Futures, LevelIx, MetricIx, NodeIx, NodeState,
-    Objective, Reassignment, ServiceIx,
+    Balance, Cluster, Evenness, Failovers, Futures, GroupIx, LevelIx, MetricIx, NodeIx, NodeState,
+    Objective, Reassignment, Role, ServiceIx, Soft, Swaps,
 };
 use crate::random::Random;
 use crate::state::State;
@@ -23,8 +23,13 @@ fn cluster(objective: Objective) -> Cluster {
         for (position, replica) in cluster.replicas.iter_mut().enumerate() {
             replica.service = ServiceIx::new(position % 8);
             replica.move_cost = 1.0 + (position % 3) as f64;
+            replica.role = if position % 3 == 0 { Role::Primary } else { Role::Secondary };
         }
     };
+    for partition in 0..8 {
+        builder = builder.group("partition", 3 * partition..3 * partition + 3);
+    }
+    builder = builder.group("even", (0..24).step_by(2));
     builder.objective(objective).with(regroup).build()
 }
 
@@ -34,12 +39,34 @@ fn futures() -> Futures {
     Futures { weight: 0.25, samples: 3, demand: (0..24).map(of_replica).collect() }
 }
 
-fn objectives() -> [Objective; 5] {
+fn objectives() -> [Objective; 7] {
     [
+        Objective::Failovers(Failovers {
+            soft: vec![
+                Soft::Preferred {
+                    group: GroupIx::new(0),
+                    nodes: vec![true, false, false, true, false],
+                    weight: 0.7,
+                },
+                Soft::Spread {
+                    group: GroupIx::new(1),
+                    level: LevelIx::new(1),
+                    most: 1,
+                    weight: 1.3,
+                },
+                Soft::Spread { group: GroupIx::new(8), level: LevelIx::NODE, most: 3, weight: 0.2 },
+                Soft::Balance { weight: 5.0 },
+            ],
+            ..Failovers::default()
+        }),
+        Objective::Failovers(Failovers {
+            swaps: Swaps { cost: 0.75, partitions: (0..8).map(GroupIx::new).collect() },
+            ..Failovers::default()
+        }),
         Objective::Failovers(Failovers {
             fragmentation: 0.5,
             levels: vec![LevelIx::NODE, LevelIx::new(1)],
-            futures: None,
+            ..Failovers::default()
         }),
         Objective::Failovers(Failovers { futures: Some(futures()), ..Failovers::default() }),
         Objective::Reassignment(Reassignment {

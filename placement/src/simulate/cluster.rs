@@ -45,6 +45,7 @@ impl Tenants<'_> {
                 fragmentation: of.fragmentation,
                 levels: levels().into(),
                 futures: of.foresight.as_ref().map(|foresight| self.futures(foresight)),
+                ..Failovers::default()
             }),
         };
         for tenant in &self.tenants {

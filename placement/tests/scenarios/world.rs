@@ -366,7 +366,8 @@ impl World {
         }
         let builder = rules.into_iter().fold(builder, placement::Builder::rule);
         let levels = self.levels.iter().map(|name| level_ix(name)).collect::<Outcome<Vec<_>>>()?;
-        let objective = Failovers { fragmentation: self.fragmentation, levels, futures: None };
+        let objective =
+            Failovers { fragmentation: self.fragmentation, levels, ..Failovers::default() };
         let builder = builder.objective(Objective::Failovers(objective));
         Ok(builder.with(|cluster| self.complete(cluster)).build())
     }
