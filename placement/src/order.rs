@@ -102,10 +102,29 @@ impl Ordered {
         Ordered { cluster, nodes, replicas: new_replica }
     }
 
+    /// An assignment of the cluster as it was, for the ordered cluster.
+    pub(crate) fn forth(&self, assignment: &Assignment) -> Assignment {
+        let new_node = inverse(&self.nodes);
+        let mut ordered = vec![None; assignment.len()];
+        for (new, node) in self.replicas.iter().zip(assignment) {
+            ordered[*new] = node.map(|node| NodeIx::new(new_node[node.ix()]));
+        }
+        ordered
+    }
+
+    /// The node of the cluster as it was.
+    pub(crate) fn old_node(&self, node: NodeIx) -> NodeIx {
+        NodeIx::new(self.nodes[node.ix()])
+    }
+
+    /// The old position of each replica.
+    pub(crate) fn old_replicas(&self) -> Vec<usize> {
+        inverse(&self.replicas)
+    }
+
     /// An assignment of the ordered cluster, for the cluster as it was.
     pub(crate) fn back(&self, assignment: &Assignment) -> Assignment {
-        let node = |node: NodeIx| NodeIx::new(self.nodes[node.ix()]);
-        self.replicas.iter().map(|new| assignment[*new].map(node)).collect()
+        self.replicas.iter().map(|new| assignment[*new].map(|node| self.old_node(node))).collect()
     }
 }
 

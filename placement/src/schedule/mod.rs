@@ -21,6 +21,7 @@ mod solve;
 mod stuck;
 
 use crate::cluster::{Assignment, Cluster, NodeIx, Objective, ReplicaIx};
+use crate::order::Ordered;
 use serde::Serialize;
 pub use stuck::{Blocker, Stuck};
 
@@ -93,7 +94,19 @@ pub fn schedule(cluster: &Cluster, assignment: &Assignment) -> Schedule {
     schedule_with(cluster, assignment, Overlap::of(cluster))
 }
 
-/// The schedule of an assignment, with a choice of the metrics that count on both nodes.
+/// The schedule of an assignment, with a choice of the metrics that count on both nodes. As in a search, the
+/// order of the cluster's lists changes nothing.
 pub fn schedule_with(cluster: &Cluster, assignment: &Assignment, overlap: Overlap) -> Schedule {
-    plan::plan(cluster, assignment, overlap)
+    let ordered = Ordered::new(cluster);
+    let mut schedule = plan::plan(&ordered.cluster, &ordered.forth(assignment), overlap);
+    let old_replica = ordered.old_replicas();
+    for phase in &mut schedule.phases {
+        for of in &mut *phase {
+            of.replica = ReplicaIx::new(old_replica[of.replica.ix()]);
+            of.from = of.from.map(|node| ordered.old_node(node));
+            of.to = ordered.old_node(of.to);
+        }
+        phase.sort_by_key(|of| of.replica);
+    }
+    schedule
 }

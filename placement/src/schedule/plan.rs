@@ -77,9 +77,6 @@ pub(super) fn plan(cluster: &Cluster, assignment: &Assignment, overlap: Overlap)
         legs = open.into_iter().flat_map(|part| left(part, &at)).collect();
         start = Start::new(cluster, overlap, at);
     }
-    for phase in &mut schedule.phases {
-        phase.sort_by_key(|of| of.replica);
-    }
     schedule.stuck.sort_by(|one, other| one.replica.cmp(&other.replica));
     schedule
 }
