@@ -456,7 +456,11 @@ impl Tallies {
                 return members(tally, &|at| at == domain);
             }
             if tally.used < tally.at_least {
-                return members(tally, &|at| tally.counts.of(at) > 1);
+                // There are none while members have no node; another rule may be broken all the same.
+                let found = members(tally, &|at| tally.counts.of(at) > 1);
+                if !found.is_empty() {
+                    return found;
+                }
             }
             if tally.used > tally.at_most {
                 return members(tally, &|_| true);
