@@ -161,10 +161,16 @@ fn try_change(
             let here = node(&whole, name_of_node);
             prop_assert!(obstacles(small, &at, explained, here).is_empty());
             at[explained] = Some(here);
-            // The other one breaks no rule there that it does not break already.
-            let after: Assignment = at.iter().map(|node| node.map(NodeIx::new)).collect();
-            let (before, after) = (audit(&whole, assignment), audit(&whole, &after));
-            prop_assert!(after.len() < before.len(), "{:?} {:?} {:?}", change, before, after);
+            // The other one breaks no rule there that it does not break already. One that must be apart from
+            // itself breaks that rule wherever it is.
+            let is_apart_from_itself = |rule: &common::SmallRule| {
+                rule.kind == 4 && has(rule.one, other) && has(rule.other, other)
+            };
+            if !small.rules.iter().any(is_apart_from_itself) {
+                let after: Assignment = at.iter().map(|node| node.map(NodeIx::new)).collect();
+                let (before, after) = (audit(&whole, assignment), audit(&whole, &after));
+                prop_assert!(after.len() < before.len(), "{:?} {:?} {:?}", change, before, after);
+            }
         }
     }
     Ok(())

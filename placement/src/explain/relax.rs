@@ -196,13 +196,20 @@ fn minimal(
     let homes: Vec<(usize, NodeIx)> =
         others.iter().filter_map(|other| state.take(*other).map(|home| (*other, home))).collect();
     let is_enough = state.allows(replica, to);
-    let mut away = Vec::new();
-    for (other, home) in homes {
-        state.put(other, home);
-        if is_enough && !state.allows(replica, to) {
-            state.take(other);
-            away.push((other, home));
-        }
+    let mut away = homes;
+    // One that returned may make room for another one: a rule counts the domains that are in use.
+    let mut returns = true;
+    while returns {
+        let before = away.len();
+        away.retain(|(other, home)| {
+            state.put(*other, *home);
+            let must_leave = is_enough && !state.allows(replica, to);
+            if must_leave {
+                state.take(*other);
+            }
+            must_leave
+        });
+        returns = away.len() < before;
     }
     for (other, home) in &away {
         state.put(*other, *home);
