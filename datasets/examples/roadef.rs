@@ -9,7 +9,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
-use placement::{Limits, evaluate, search};
+use placement::{Limits, audit_schedule, evaluate, schedule, search};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("{seconds} s, two threads, seed {seed}");
     println!(
-        "instance         value          bound           best            S41    score   S41's"
+        "instance         value          bound           best            S41    score   S41's    phases   stuck  schedule"
     );
     let (mut sum, mut count) = (0.0, 0);
     for (instance, (best, winner)) in best {
@@ -61,13 +61,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         let initial = evaluate(&cluster, &cluster.today()).total;
         let found = search(&cluster, &limits);
         let score = |value: f64| 100.0 * (value - best) / initial;
-        let verdict = if found.violations.is_empty() { "" } else { "  NOT VALID" };
+        let began = Instant::now();
+        let made = schedule(&cluster, &found.assignment);
+        let flaws = audit_schedule(&cluster, &found.assignment, &made);
+        let valid = found.violations.is_empty() && flaws.is_empty();
+        let verdict = if valid { "" } else { "  NOT VALID" };
         println!(
-            "{instance:<8} {:>14} {:>14} {best:>14} {winner:>14} {:>8.3} {:>7.3}{verdict}",
+            "{instance:<8} {:>14} {:>14} {best:>14} {winner:>14} {:>8.3} {:>7.3} {:>9} {:>7} {:>8.2?}{verdict}",
             found.value.total,
             found.bound,
             score(found.value.total),
             score(winner),
+            format!("{}/{}", made.phases.len(), made.bound),
+            made.stuck.len(),
+            began.elapsed(),
         );
         sum += score(found.value.total);
         count += 1;

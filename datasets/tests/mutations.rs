@@ -7,11 +7,14 @@
 mod common;
 
 use common::{bytes_of, said, small, small_snapshot};
+use datasets::cluster::{ClusterError, kubernetes, roadef, service_fabric};
 use datasets::{read_assignment, read_snapshot, write_parts, write_result};
 use fleet::Targets;
+use placement::{Cluster, Limits, audit, audit_schedule, evaluate, schedule, search};
+use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::Path;
 
 /// Changes some bytes, cuts the end off, or repeats a piece.
@@ -46,12 +49,111 @@ fn mutate(bytes: &[u8], rng: &mut impl Rng) -> Vec<u8> {
     bytes
 }
 
+/// Values that a member of a JSON file may be by mistake.
+fn values() -> [Value; 14] {
+    let most = 1_000_000_000_000_000_i64;
+    [
+        Value::Null,
+        json!(""),
+        json!("n1"),
+        json!("1e15"),
+        json!("\u{0}"),
+        json!(0),
+        json!(-1),
+        json!(0.5),
+        json!(most),
+        json!(u64::MAX),
+        json!(1e300),
+        json!(true),
+        json!([]),
+        json!({}),
+    ]
+}
+
+/// Changes, removes or repeats members of a JSON file; now and then its bytes.
+fn mutate_members(bytes: &[u8], rng: &mut impl Rng) -> Vec<u8> {
+    if rng.random_range(0..5) == 0 {
+        return mutate(bytes, rng);
+    }
+    let mut root: Value = serde_json::from_slice(bytes).unwrap();
+    for _ in 0..rng.random_range(1..=3) {
+        let mut at = &mut root;
+        // Down a random path, to any depth.
+        while rng.random_range(0..8) > 0 {
+            at = match at {
+                Value::Array(items) if !items.is_empty() => {
+                    let position = rng.random_range(0..items.len());
+                    if rng.random_range(0..16) == 0 {
+                        let item = items[position].clone();
+                        items.push(item);
+                    }
+                    if rng.random_range(0..32) == 0 {
+                        items.remove(position);
+                        break;
+                    }
+                    &mut items[position]
+                }
+                Value::Object(members) if !members.is_empty() => {
+                    let position = rng.random_range(0..members.len());
+                    let name = members.keys().nth(position).unwrap().clone();
+                    match rng.random_range(0..32) {
+                        0 => {
+                            members.remove(&name);
+                            break;
+                        }
+                        1 => {
+                            let member = members.remove(&name).unwrap();
+                            members.entry(format!("{name}x")).or_insert(member)
+                        }
+                        _ => &mut members[&name],
+                    }
+                }
+                _ => {
+                    *at = values().choose(rng).unwrap().clone();
+                    break;
+                }
+            };
+        }
+    }
+    root.to_string().into_bytes()
+}
+
+/// Changes, removes or repeats numbers of a text file; now and then its bytes.
+fn mutate_numbers(bytes: &[u8], rng: &mut impl Rng) -> Vec<u8> {
+    if rng.random_range(0..5) == 0 {
+        return mutate(bytes, rng);
+    }
+    let text = std::str::from_utf8(bytes).unwrap();
+    let mut words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let other =
+        ["", "0", "1", "2", "3", "-1", "x", "1e3", "1000001", "1000000000000", "4294967296"];
+    for _ in 0..rng.random_range(1..=3) {
+        let at = rng.random_range(0..words.len());
+        match rng.random_range(0..6) {
+            0 => words.insert(at, words[at]),
+            1 => words[at] = words.choose(rng).unwrap(),
+            _ => words[at] = other.choose(rng).unwrap(),
+        }
+    }
+    words.join(" ").into_bytes()
+}
+
 /// Mutates one file at a time; returns how many mutations were read all the same, and how many
 /// were errors that a panic inside the Parquet crate was turned into.
 fn rounds(
     dir: &Path,
     count: usize,
     seed: u64,
+    read: impl Fn() -> Result<(), String>,
+) -> [usize; 2] {
+    rounds_of(dir, count, seed, mutate, read)
+}
+
+fn rounds_of(
+    dir: &Path,
+    count: usize,
+    seed: u64,
+    mutate: impl Fn(&[u8], &mut ChaCha8Rng) -> Vec<u8>,
     read: impl Fn() -> Result<(), String>,
 ) -> [usize; 2] {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -99,4 +201,150 @@ fn assignments() {
     });
     println!("1000 damaged assignments: {survived} read, {contained} panics contained");
     assert!(survived < 750, "the mutations hardly hurt: {survived} read");
+}
+
+/// Replicas of a cluster that is searched.
+const SEARCHED: usize = 40;
+
+/// A cluster that is read is one that can be placed, and an error names its file, a place and a rule.
+fn used(dir: &Path, read: Result<Cluster, ClusterError>) -> Result<(), String> {
+    let folder = format!("{}/", dir.display());
+    let cluster = read.map_err(|error| {
+        let text = said(&error);
+        let of_file = text.strip_prefix(&folder).unwrap_or_else(|| panic!("no file: {text}"));
+        let parts: Vec<&str> = of_file.splitn(3, ": ").collect();
+        assert!(parts.len() == 3 && parts.iter().all(|part| !part.is_empty()), "{text}");
+        assert_ne!(parts[1], ".", "{text}");
+        text
+    })?;
+    let today = cluster.today();
+    audit(&cluster, &today);
+    evaluate(&cluster, &today);
+    if cluster.replicas.len() > SEARCHED {
+        return Ok(());
+    }
+    let found = search(&cluster, &Limits::rounds(1));
+    let made = schedule(&cluster, &found.assignment);
+    assert_eq!(audit_schedule(&cluster, &found.assignment, &made), []);
+    Ok(())
+}
+
+#[test]
+fn clusters() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = |name: &str, rack: &str| {
+        json!({"name": name, "domains": {"rack": rack}, "labels": {"disk": "ssd"}, "state": "up",
+            "capacity": {"cpu": 100, "memory": 1_000}})
+    };
+    let replica = |name: &str, role: &str, node: Option<&str>| {
+        json!({"name": name, "role": role, "node": node, "move_cost": 1.0,
+            "demand": {"cpu": 60, "memory": 7}})
+    };
+    let mut file = json!({
+        "format": "ras-cluster/1", "name": "orders",
+        "metrics": [{"name": "cpu"}, {"name": "memory", "transient": true}],
+        "nodes": [node("n1", "a"), node("n2", "a"), node("n3", "b"), node("n4", "c")],
+        "services": [
+            {"name": "db", "spread": ["rack"], "labels": {"disk": ["ssd"]}, "blocked_nodes": ["n4"],
+             "at_least": {"rack": 2}, "at_most": {"node": 3}, "move_cost": 2.0, "partitions": [
+                [replica("db-0", "primary", Some("n1")), replica("db-1", "secondary", Some("n2"))]]},
+            {"name": "api", "near": [{"service": "db", "level": "rack"}],
+             "apart": [{"service": "batch", "level": "node"}],
+             "partitions": [[{"name": "api-0", "demand": {"cpu": 30}}]]},
+            {"name": "batch", "partitions": [[{"name": "batch-0", "node": "n1", "demand": {"cpu": 5}}]]},
+        ],
+        "objective": {"failovers": {"fragmentation": 0.05, "levels": ["rack"]}},
+    });
+    let [path, balanced] = ["cluster.json", "balanced.json"].map(|name| dir.path().join(name));
+    std::fs::write(&path, file.to_string()).unwrap();
+    file["objective"] = json!({"balance": {"weights": {"cpu": 0.5}, "moves": 2.0}});
+    std::fs::write(&balanced, file.to_string()).unwrap();
+    let read = || {
+        used(dir.path(), datasets::cluster::read(&path))?;
+        used(dir.path(), datasets::cluster::read(&balanced))
+    };
+    let [survived, _] = rounds_of(dir.path(), 3_000, 9, mutate_members, read);
+    println!("3000 damaged clusters: {survived} read");
+    assert!((100..2_000).contains(&survived), "{survived} read");
+}
+
+#[test]
+fn kubernetes_lists() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = |name: &str, zone: &str| {
+        json!({"kind": "Node",
+            "metadata": {"name": name, "labels": {"zone": zone, "kubernetes.io/hostname": name}},
+            "spec": {"unschedulable": false, "taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]},
+            "status": {"allocatable": {"cpu": "2", "memory": "4Gi", "pods": "110"},
+                "conditions": [{"type": "Ready", "status": "True"}]}})
+    };
+    let terms = |app: &str, key: &str| {
+        json!({"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": key,
+            "labelSelector": {"matchLabels": {"app": app},
+                "matchExpressions": [{"key": "app", "operator": "In", "values": [app]}]}}]})
+    };
+    let pod = |name: &str, app: &str, owner: &str, node: Option<&str>| {
+        json!({"kind": "Pod",
+            "metadata": {"name": name, "namespace": "shop", "labels": {"app": app},
+                "ownerReferences": [{"kind": owner, "name": app, "controller": true}]},
+            "spec": {"nodeName": node, "nodeSelector": {"zone": "a"},
+                "tolerations": [{"key": "gpu", "operator": "Exists"}],
+                "affinity": {"podAntiAffinity": terms(app, "kubernetes.io/hostname"),
+                    "podAffinity": terms("web", "zone"),
+                    "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}]}}},
+                "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone",
+                    "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": app}}}],
+                "overhead": {"cpu": "10m"},
+                "initContainers": [{"restartPolicy": "Always", "resources": {"requests": {"cpu": "100m"}}}],
+                "containers": [{"resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}]},
+            "status": {"phase": "Running"}})
+    };
+    let items = json!([
+        node("n1", "a"),
+        node("n2", "a"),
+        node("n3", "b"),
+        pod("web-0", "web", "StatefulSet", Some("n1")),
+        pod("web-1", "web", "StatefulSet", Some("n1")),
+        pod("agent-0", "agent", "DaemonSet", Some("n1")),
+        pod("cache-0", "cache", "ReplicaSet", None),
+    ]);
+    let path = dir.path().join("now.json");
+    std::fs::write(&path, json!({"kind": "List", "items": items}).to_string()).unwrap();
+    let read = || used(dir.path(), kubernetes::read(&path).map(|imported| imported.cluster));
+    let [survived, _] = rounds_of(dir.path(), 3_000, 10, mutate_members, read);
+    println!("3000 damaged lists: {survived} read");
+    assert!((100..2_500).contains(&survived), "{survived} read");
+}
+
+#[test]
+fn models_of_the_challenge() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = "2  1 10  0 100  2  0 0 30 400 16 80 0 1  0 1 10 240 8 160 1 0 \
+        2  2 0  1 1 0  3  0 12 10 1000  0 10 20 100  1 6 200 1  1 0 1 20 10 1 10 100";
+    let files = [("model.txt", model), ("assignment.txt", "0 1 0")];
+    let [model, assignment] = files.map(|(name, text)| {
+        std::fs::write(dir.path().join(name), text).unwrap();
+        dir.path().join(name)
+    });
+    let read = || used(dir.path(), roadef::read(&model, &assignment));
+    let [survived, _] = rounds_of(dir.path(), 3_000, 11, mutate_numbers, read);
+    println!("3000 damaged models: {survived} read");
+    assert!((100..2_500).contains(&survived), "{survived} read");
+}
+
+#[test]
+fn parameters_of_the_service_fabric_simulator() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "# 1\n<Config\nLoadBalancingEnabled = true\n>\n\nMetricCount:2\n\
+        FaultDomains:{dc1,dc2,dc3}\nNodeCount:6\nPartitionCount:{2, 3, 2}\n\
+        ReplicaCountPerPartition:{3, 2, 2}\nNodeCapacityRange:{P/5/100/100,P/5/100/100}\n\
+        PrimaryLoadRange:{P/5/10/0,P/5/10/0}\nSecondaryLoadRange:{U/5/10,U/5/10}\n\
+        AffinitizedServicePair:1,2\n";
+    let path = dir.path().join("parameters.txt");
+    std::fs::write(&path, text).unwrap();
+    let read = || used(dir.path(), service_fabric::read(&path, 1).map(|of| of.cluster));
+    let [survived, _] = rounds(dir.path(), 1_000, 12, read);
+    println!("1000 damaged parameters: {survived} read");
+    assert!((50..900).contains(&survived), "{survived} read");
 }

@@ -15,6 +15,8 @@ use crate::repack::repack;
 use crate::repair::{faults, repair};
 use crate::state::{State, sizes};
 use crate::value::{Value, evaluate};
+use std::panic::resume_unwind;
+use std::thread;
 
 /// What a search found.
 #[derive(Clone, Debug)]
@@ -45,6 +47,10 @@ const MEND_STEPS: u64 = 20_000;
 const EJECTIONS: u64 = 100_000;
 const REPACK_STEPS: u64 = 200_000;
 
+/// Address space for the search trees of a repair, which are as deep as they have replicas to place. Only what is
+/// used of it takes memory.
+const STACK: usize = 256 << 20;
+
 /// Broken replicas and nodes above which they are mended greedily: looking for the fewest moves would
 /// take too long.
 const MANY: usize = 100;
@@ -64,7 +70,11 @@ pub fn search(cluster: &Cluster, limits: &Limits) -> Found {
 fn search_in_order(cluster: &Cluster, limits: &Limits) -> Found {
     let bound = bound(cluster);
     let mut state = State::today(cluster);
-    make_valid(&mut state, limits);
+    thread::scope(|scope| {
+        let deep = thread::Builder::new().stack_size(STACK);
+        let mended = deep.spawn_scoped(scope, || make_valid(&mut state, limits));
+        mended.expect("a thread starts").join().unwrap_or_else(|panic| resume_unwind(panic));
+    });
     let costs = Costs::new(&state);
     (limits.progress)(&Progress { value: costs.total, bound });
     let assignment = match &cluster.objective {

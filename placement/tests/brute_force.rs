@@ -1,86 +1,35 @@
 //! The search against every assignment of small random clusters, whose rules are checked here once
 //! more, apart from the audit.
 
+mod common;
+
+use common::{DOWN, Small, has};
 use placement::{
-    Assignment, Cluster, Evenness, Failovers, GroupIx, LevelIx, Limits, NodeIx, NodeState,
-    Objective, Rule, ServiceFabric, annealing, audit, bound, evaluate, search,
+    Assignment, Cluster, Evenness, Failovers, LevelIx, Limits, NodeIx, Objective, ServiceFabric,
+    annealing, audit, bound, evaluate, search,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-#[derive(Clone, Debug)]
-struct Small {
-    capacities: Vec<(i64, i64)>,
-    states: Vec<u8>,
-    /// Node of today, two demands, move cost, allowed nodes as bits.
-    replicas: Vec<(Option<usize>, i64, i64, u8, u8)>,
-    domains: Vec<u8>,
-    transient: bool,
-    /// Kind, group as bits, other group as bits, level, number.
-    rules: Vec<(u8, u8, u8, bool, u32)>,
-    fragmentation: bool,
-}
-
 fn small() -> impl Strategy<Value = Small> {
-    (2..=3_usize).prop_flat_map(|nodes| {
-        let replica = (
-            prop::option::weighted(0.7, 0..nodes),
-            0..6_i64,
-            0..6_i64,
-            1..4_u8,
-            prop_oneof![3 => Just(0xff_u8), 1 => any::<u8>()],
-        );
-        let rule = (0..5_u8, any::<u8>(), any::<u8>(), any::<bool>(), 1..3_u32);
-        (
-            prop::collection::vec((4..12_i64, 4..12_i64), nodes),
-            prop::collection::vec(prop_oneof![6 => Just(0_u8), 1 => 1..4_u8], nodes),
-            prop::collection::vec(replica, 1..=6),
-            prop::collection::vec(0..2_u8, nodes),
-            any::<bool>(),
-            prop::collection::vec(rule, 0..=2),
-            any::<bool>(),
-        )
-            .prop_map(
-                |(capacities, states, replicas, domains, transient, rules, fragmentation)| Small {
-                    capacities,
-                    states,
-                    replicas,
-                    domains,
-                    transient,
-                    rules,
-                    fragmentation,
-                },
-            )
+    common::small(common::Shape {
+        nodes: 2..=3,
+        capacity: [4..12, 4..12],
+        states: 4,
+        domains: 2,
+        replicas: 6,
+        demand: [0..6, 0..6],
+        placed: [0.7, 0.0],
+        excludes: true,
+        rules: 2,
     })
 }
 
-fn cluster(of: &Small) -> Cluster {
-    let mut builder = Cluster::builder("small").metric("a", false).metric("b", of.transient);
-    for (node, (a, b)) in of.capacities.iter().enumerate() {
-        builder = builder.node(&format!("n{node}"), [Some(*a), Some(*b)]);
-    }
-    let domains: Vec<String> = of.domains.iter().map(|domain| format!("d{domain}")).collect();
-    builder = builder.level("domain", domains.iter().map(String::as_str));
-    for (replica, (node, a, b, ..)) in of.replicas.iter().enumerate() {
-        let node = node.map(|node| format!("n{node}"));
-        builder = builder.replica(&format!("r{replica}"), node.as_deref(), [*a, *b]);
-    }
-    let members = |bits: u8| (0..of.replicas.len()).filter(move |r| bits >> r & 1 == 1);
-    for (at, (kind, one, other, level, number)) in of.rules.iter().enumerate() {
-        builder = builder.group("one", members(*one)).group("other", members(*other));
-        let (group, to) = (GroupIx::new(2 * at), GroupIx::new(2 * at + 1));
-        let level = if *level { LevelIx::NODE } else { LevelIx::new(1) };
-        builder = builder.rule(match kind {
-            0 => Rule::PerDomain { group, level, most: *number },
-            1 => Rule::AtLeast { group, level, least: *number },
-            2 => Rule::AtMost { group, level, most: *number },
-            3 => Rule::Near { group, to, level },
-            _ => Rule::Apart { group, from: to, level },
-        });
-    }
-    let fragmentation = if of.fragmentation { 0.05 } else { 0.0 };
+fn cluster(of: &Small, fragmentation: bool) -> Cluster {
+    let fragmentation = if fragmentation { 0.05 } else { 0.0 };
     let levels = vec![LevelIx::new(1)];
+<<<<<<< HEAD
     builder
         .objective(Objective::Failovers(Failovers { fragmentation, levels, futures: None }))
         .with(|cluster| {
@@ -96,60 +45,58 @@ fn cluster(of: &Small) -> Cluster {
             }
         })
         .build()
+=======
+    of.builder().objective(Objective::Failovers(Failovers { fragmentation, levels })).build()
+>>>>>>> hshow
 }
 
 /// The rules, from the description alone.
 fn is_valid(of: &Small, at: &[usize]) -> bool {
-    let domain =
-        |level: bool, node: usize| if level { node } else { 100 + of.domains[node] as usize };
-    let placed = at.iter().zip(&of.replicas).all(|(node, (today, .., allowed))| {
+    let placed = at.iter().zip(&of.replicas).all(|(node, replica)| {
         let takes = match of.states[*node] {
             0 => true,
-            3 => *today == Some(*node),
+            3 => replica.today == Some(*node),
             _ => false,
         };
-        takes && allowed >> node & 1 == 1
+        takes && has(replica.allowed, *node)
     });
     let fits = (0..of.capacities.len()).all(|node| {
-        let (mut a, mut b) = (0, 0);
-        for (now, (today, needs_a, needs_b, ..)) in at.iter().zip(&of.replicas) {
-            let leaves = *today == Some(node) && *now != node && of.states[node] != 2;
+        let lost = of.states[node] == DOWN;
+        let (mut a, mut b, mut b_today, mut b_leaving) = (0, 0, 0, 0);
+        for (now, replica) in at.iter().zip(&of.replicas) {
             if *now == node {
-                a += needs_a;
+                a += replica.a;
+                b += replica.b;
             }
-            if *now == node || (leaves && of.transient) {
-                b += needs_b;
+            if replica.today == Some(node) {
+                b_today += replica.b;
+                if *now != node && !lost && of.transient {
+                    b_leaving += replica.b;
+                }
             }
         }
-        let of_node = of.replicas.iter().zip(at).filter(|((today, ..), _)| *today == Some(node));
-        let today: i64 = of_node.map(|((_, _, needs_b, ..), _)| needs_b).sum();
-        let final_b: i64 = (at.iter().zip(&of.replicas))
-            .filter(|(now, _)| **now == node)
-            .map(|(_, (_, _, needs_b, ..))| needs_b)
-            .sum();
         // A node that is over its capacity today may stay so until its replicas have left.
-        let passes = b <= of.capacities[node].1 || (of.states[node] != 2 && b <= today);
-        a <= of.capacities[node].0 && final_b <= of.capacities[node].1 && passes
+        let (cap_a, cap_b) = of.capacities[node];
+        let passes = b + b_leaving <= cap_b || (!lost && b + b_leaving <= b_today);
+        a <= cap_a && b <= cap_b && passes
     });
     placed
         && fits
-        && of.rules.iter().all(|(kind, one, other, level, number)| {
+        && of.rules.iter().all(|rule| {
             let domains = |bits: u8| -> Vec<usize> {
-                let members = (0..at.len()).filter(|r| bits >> r & 1 == 1);
-                members.map(|r| domain(*level, at[r])).collect()
+                let members = (0..at.len()).filter(|r| has(bits, *r));
+                members.map(|r| of.domain(rule, at[r])).collect()
             };
             let distinct = |mut of: Vec<usize>| {
                 of.sort_unstable();
                 of.dedup();
                 of.len()
             };
-            let (ours, others) = (domains(*one), domains(*other));
-            match kind {
-                0 => {
-                    ours.iter().all(|d| ours.iter().filter(|e| *e == d).count() <= *number as usize)
-                }
-                1 => distinct(ours) >= *number as usize,
-                2 => distinct(ours) <= *number as usize,
+            let (ours, others) = (domains(rule.one), domains(rule.other));
+            match rule.kind {
+                0 => ours.iter().all(|d| ours.iter().filter(|e| *e == d).count() <= rule.number),
+                1 => distinct(ours) >= rule.number,
+                2 => distinct(ours) <= rule.number,
                 3 => ours.iter().all(|d| others.contains(d)),
                 _ => ours.iter().all(|d| !others.contains(d)),
             }
@@ -171,13 +118,13 @@ fn energy(of: &Small, at: &[usize], weight: f64) -> f64 {
         let squares: f64 = loads.iter().map(|load| (load - mean) * (load - mean)).sum();
         (squares / loads.len() as f64).sqrt()
     };
-    let average = (2.0 * deviation(&|r| of.replicas[r].1) + deviation(&|r| of.replicas[r].2)) / 3.0;
+    let average = (2.0 * deviation(&|r| of.replicas[r].a) + deviation(&|r| of.replicas[r].b)) / 3.0;
     let moved = of
         .replicas
         .iter()
         .zip(at)
-        .filter(|((today, ..), now)| today.is_some_and(|today| today != **now));
-    let cost: f64 = moved.map(|((.., cost, _), _)| f64::from(*cost)).sum();
+        .filter(|(replica, now)| replica.today.is_some_and(|today| today != **now));
+    let cost: f64 = moved.map(|(replica, _)| f64::from(replica.move_cost)).sum();
     (average + 0.001) * (1.0 + weight * cost / (at.len() as f64 + 1_000.0))
 }
 
@@ -203,8 +150,8 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
     #[test]
-    fn audit_agrees_with_the_rules_on_every_assignment(of in small()) {
-        let cluster = cluster(&of);
+    fn audit_agrees_with_the_rules_on_every_assignment(of in small(), fragmentation in any::<bool>()) {
+        let cluster = cluster(&of, fragmentation);
         for at in all(&of) {
             let found = audit(&cluster, &assignment(&at));
             prop_assert_eq!(found.is_empty(), is_valid(&of, &at), "{:?}: {:?}", at, found);
@@ -212,8 +159,8 @@ proptest! {
     }
 
     #[test]
-    fn no_valid_assignment_is_below_the_bound(of in small()) {
-        let cluster = cluster(&of);
+    fn no_valid_assignment_is_below_the_bound(of in small(), fragmentation in any::<bool>()) {
+        let cluster = cluster(&of, fragmentation);
         let bound = bound(&cluster);
         for at in all(&of).into_iter().filter(|at| is_valid(&of, at)) {
             let value = evaluate(&cluster, &assignment(&at)).total;
@@ -223,7 +170,7 @@ proptest! {
 
     #[test]
     fn no_valid_assignment_is_below_the_bound_of_balance(of in small(), moves in 0..4_u8) {
-        let mut cluster = cluster(&of);
+        let mut cluster = cluster(&of, false);
         let weights = vec![1.0, 0.5];
         cluster.objective = Objective::Balance(Evenness { weights, moves: f64::from(moves), futures: None });
         let bound = bound(&cluster);
@@ -239,8 +186,13 @@ proptest! {
     fn annealing_keeps_what_holds_and_its_throttle(mut of in small(), most in 0..3_u64, share in 0..3_u8) {
         // Replicas of lost nodes break one rule today and another one without a node.
         of.states.iter_mut().for_each(|state| *state %= 2);
+<<<<<<< HEAD
         let mut cluster = cluster(&of);
         cluster.objective = Objective::Balance(Evenness { weights: vec![1.0, 0.5], moves: 0.0, futures: None });
+=======
+        let mut cluster = cluster(&of, false);
+        cluster.objective = Objective::Balance(Evenness { weights: vec![1.0, 0.5], moves: 0.0 });
+>>>>>>> hshow
         let settings = ServiceFabric {
             most_moves: most,
             largest_share: f64::from(share) / 3.0,
@@ -266,8 +218,8 @@ proptest! {
     }
 
     #[test]
-    fn what_the_search_calls_valid_is_valid_and_whole(of in small()) {
-        let cluster = cluster(&of);
+    fn what_the_search_calls_valid_is_valid_and_whole(of in small(), fragmentation in any::<bool>()) {
+        let cluster = cluster(&of, fragmentation);
         let found = search(&cluster, &Limits::rounds(1));
         if found.violations.is_empty() {
             let at: Vec<usize> =
@@ -278,9 +230,8 @@ proptest! {
     }
 
     #[test]
-    fn search_finds_the_least_weight_of_moves_and_whether_there_is_an_answer(mut of in small()) {
-        of.fragmentation = false;
-        let cluster = cluster(&of);
+    fn search_finds_the_least_weight_of_moves_and_whether_there_is_an_answer(of in small()) {
+        let cluster = cluster(&of, false);
         let values = all(&of).into_iter().filter(|at| is_valid(&of, at));
         let best = values
             .map(|at| evaluate(&cluster, &assignment(&at)).total)
@@ -305,9 +256,14 @@ fn with_room_most_balances_are_the_best_of_all_assignments() {
         let mut of = small().new_tree(&mut runner).expect("it is not filtered").current();
         of.rules.clear();
         of.capacities.fill((100, 100));
+<<<<<<< HEAD
         let mut cluster = cluster(&of);
         cluster.objective =
             Objective::Balance(Evenness { weights: vec![1.0, 0.5], moves: 1.0, futures: None });
+=======
+        let mut cluster = cluster(&of, false);
+        cluster.objective = Objective::Balance(Evenness { weights: vec![1.0, 0.5], moves: 1.0 });
+>>>>>>> hshow
         let valid = all(&of).into_iter().filter(|at| is_valid(&of, at));
         let best = valid.map(|at| energy(&of, &at, 1.0)).min_by(f64::total_cmp);
         let found = search(&cluster, &Limits::rounds(3));

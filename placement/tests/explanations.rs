@@ -1,6 +1,9 @@
 //! Explanations of small random clusters against obstacles that are worked out here once more, each change
 //! made and tried, and scenarios as sentences.
 
+mod common;
+
+use common::{Places, Small, has, to};
 use placement::{
     Assignment, Builder, Cluster, Explanation, Failovers, GroupIx, LevelIx, MoveReason, NodeIx,
     NodeState, NotPlaced, Objective, Outcome, Relaxation, ReplicaIx, Rule, audit, evaluate,
@@ -9,92 +12,27 @@ use placement::{
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// Node today, node of the assignment, two demands, allowed nodes as bits.
-type Of = (Option<usize>, Option<usize>, i64, i64, u8);
-
-#[derive(Clone, Debug)]
-struct Small {
-    capacities: Vec<(i64, i64)>,
-    /// 0 up, 1 draining, 2 down.
-    states: Vec<u8>,
-    domains: Vec<usize>,
-    replicas: Vec<Of>,
-    /// Kind, group as bits, other group as bits, level, number.
-    rules: Vec<(u8, u8, u8, bool, usize)>,
-}
-
 fn small() -> impl Strategy<Value = Small> {
-    (2..=5_usize).prop_flat_map(|nodes| {
-        let replica = (
-            prop::option::weighted(0.7, 0..nodes),
-            prop::option::weighted(0.7, 0..nodes),
-            0..6_i64,
-            0..4_i64,
-            prop_oneof![3 => Just(0xff_u8), 1 => any::<u8>()],
-        );
-        let rule = (0..5_u8, any::<u8>(), any::<u8>(), any::<bool>(), 1..3_usize);
-        (
-            prop::collection::vec((3..9_i64, 2..8_i64), nodes),
-            prop::collection::vec(prop_oneof![8 => Just(0_u8), 1 => Just(1), 1 => Just(2)], nodes),
-            prop::collection::vec(0..3_usize, nodes),
-            prop::collection::vec(replica, 1..=8),
-            prop::collection::vec(rule, 0..=3),
-        )
-            .prop_map(|(capacities, states, domains, replicas, rules)| Small {
-                capacities,
-                states,
-                domains,
-                replicas,
-                rules,
-            })
-    })
+    let shape = common::Shape {
+        nodes: 2..=5,
+        capacity: [3..9, 2..8],
+        states: 3,
+        domains: 3,
+        replicas: 8,
+        demand: [0..6, 0..4],
+        placed: [0.7, 0.7],
+        excludes: true,
+        rules: 3,
+    };
+    common::small(shape).prop_map(|small| Small { transient: false, ..small })
 }
 
 fn cluster(of: &Small) -> Cluster {
-    let mut builder = Cluster::builder("small").metric("a", false).metric("b", false);
-    for (node, (a, b)) in of.capacities.iter().enumerate() {
-        builder = builder.node(&format!("n{node}"), [Some(*a), Some(*b)]);
-    }
-    let domains: Vec<String> = of.domains.iter().map(|domain| format!("d{domain}")).collect();
-    builder = builder.level("domain", domains.iter().map(String::as_str));
-    for (replica, (node, _, a, b, _)) in of.replicas.iter().enumerate() {
-        let node = node.map(|node| format!("n{node}"));
-        builder = builder.replica(&format!("r{replica}"), node.as_deref(), [*a, *b]);
-    }
-    let members = |bits: u8| (0..of.replicas.len()).filter(move |r| bits >> r & 1 == 1);
-    for (at, (kind, one, other, level, number)) in of.rules.iter().enumerate() {
-        builder = builder.group("one", members(*one)).group("other", members(*other));
-        let (group, to) = (GroupIx::new(2 * at), GroupIx::new(2 * at + 1));
-        let level = if *level { LevelIx::NODE } else { LevelIx::new(1) };
-        let number = u32::try_from(*number).expect("small");
-        builder = builder.rule(match kind {
-            0 => Rule::PerDomain { group, level, most: number },
-            1 => Rule::AtLeast { group, level, least: number },
-            2 => Rule::AtMost { group, level, most: number },
-            3 => Rule::Near { group, to, level },
-            _ => Rule::Apart { group, from: to, level },
-        });
-    }
     let levels = vec![LevelIx::new(1)];
-    builder
+    of.builder()
         .objective(Objective::Failovers(Failovers { fragmentation: 0.5, levels, futures: None }))
-        .with(|cluster| {
-            for (node, state) in cluster.nodes.iter_mut().zip(&of.states) {
-                node.state = [NodeState::Up, NodeState::Draining, NodeState::Down][*state as usize];
-            }
-            for (replica, (.., allowed)) in of.replicas.iter().enumerate() {
-                let allowed = (0..of.capacities.len()).map(|node| allowed >> node & 1 == 1);
-                cluster.services[replica].allowed = Some(allowed.collect());
-            }
-        })
         .build()
 }
-
-fn assignment(of: &Small) -> Assignment {
-    of.replicas.iter().map(|(_, to, ..)| to.map(NodeIx::new)).collect()
-}
-
-type Places = Vec<Option<usize>>;
 
 fn places(of: &Assignment) -> Places {
     of.iter().map(|node| node.map(NodeIx::ix)).collect()
@@ -109,33 +47,31 @@ fn obstacles(of: &Small, at: &Places, replica: usize, node: usize) -> BTreeSet<u
         2 => found.insert(1),
         _ => false,
     };
-    if of.replicas[replica].4 >> node & 1 == 0 {
+    if !has(of.replicas[replica].allowed, node) {
         found.insert(2);
     }
     let on = || (0..at.len()).filter(|r| *r != replica && at[*r] == Some(node));
-    let (a, b) = (of.replicas[replica].2, of.replicas[replica].3);
-    if a > 0 && on().map(|r| of.replicas[r].2).sum::<i64>() + a > of.capacities[node].0 {
+    let (a, b) = (of.replicas[replica].a, of.replicas[replica].b);
+    if a > 0 && on().map(|r| of.replicas[r].a).sum::<i64>() + a > of.capacities[node].0 {
         found.insert(3);
     }
-    if b > 0 && on().map(|r| of.replicas[r].3).sum::<i64>() + b > of.capacities[node].1 {
+    if b > 0 && on().map(|r| of.replicas[r].b).sum::<i64>() + b > of.capacities[node].1 {
         found.insert(4);
     }
-    for (position, (kind, one, other, is_node, number)) in of.rules.iter().enumerate() {
-        let domain = |node: usize| if *is_node { node } else { 100 + of.domains[node] };
-        let is_in = |bits: &u8, r: usize| bits >> r & 1 == 1;
-        let others = |bits: &u8| -> Vec<usize> {
-            let members = (0..at.len()).filter(|r| *r != replica && is_in(bits, *r));
-            members.filter_map(|r| at[r].map(domain)).collect()
+    for (position, rule) in of.rules.iter().enumerate() {
+        let others = |bits: u8| -> Vec<usize> {
+            let members = (0..at.len()).filter(|r| *r != replica && has(bits, *r));
+            members.filter_map(|r| at[r].map(|node| of.domain(rule, node))).collect()
         };
-        let here = domain(node);
-        let (ours, theirs) = (others(one), others(other));
-        let (in_one, in_other) = (is_in(one, replica), is_in(other, replica));
-        let breaks = match kind {
-            0 => in_one && ours.iter().filter(|d| **d == here).count() >= *number,
+        let here = of.domain(rule, node);
+        let (ours, theirs) = (others(rule.one), others(rule.other));
+        let (in_one, in_other) = (has(rule.one, replica), has(rule.other, replica));
+        let breaks = match rule.kind {
+            0 => in_one && ours.iter().filter(|d| **d == here).count() >= rule.number,
             1 => false,
             2 => {
                 let used: BTreeSet<usize> = ours.iter().copied().collect();
-                in_one && !used.contains(&here) && used.len() + 1 > *number
+                in_one && !used.contains(&here) && used.len() + 1 > rule.number
             }
             3 => in_one && !in_other && !theirs.contains(&here),
             _ => {
@@ -184,7 +120,6 @@ fn try_change(
     let whole = cluster(small);
     let mut at = places(assignment);
     let mut changed = small.clone();
-    let amount = |metric: &str, of: (i64, i64)| if metric == "a" { of.0 } else { of.1 };
     match change {
         Relaxation::Drop { obstacle, node: name, nodes } => {
             let found = obstacles(small, &at, explained, node(&whole, name));
@@ -209,12 +144,9 @@ fn try_change(
             let to = node(&whole, name);
             let mut shrink = |by: i64| {
                 let of = &mut changed.replicas[explained];
-                if metric == "a" {
-                    of.2 -= by
-                } else {
-                    of.3 -= by
-                }
-                prop_assert!(amount(metric, (of.2, of.3)) >= 0);
+                let demand = if metric == "a" { &mut of.a } else { &mut of.b };
+                *demand -= by;
+                prop_assert!(*demand >= 0);
                 Ok(obstacles(&changed, &at, explained, to).is_empty())
             };
             prop_assert!(!shrink(by - 1)? && shrink(1)?);
@@ -269,7 +201,7 @@ proptest! {
 
     #[test]
     fn replicas_that_are_not_placed_have_the_smallest_conflict_and_changes_that_work(small in small()) {
-        let (whole, assignment) = (cluster(&small), assignment(&small));
+        let (whole, assignment) = (cluster(&small), small.assignment());
         for (position, node) in assignment.iter().enumerate() {
             if node.is_some() {
                 continue;
@@ -277,7 +209,7 @@ proptest! {
             match of(&whole, &assignment, position).outcome {
                 Outcome::NotPlaced(why) => check_not_placed(&small, &assignment, position, &why)?,
                 Outcome::Open { node: name } => {
-                    let here = node_of(&whole, &name);
+                    let here = self::node(&whole, &name);
                     prop_assert!(obstacles(&small, &places(&assignment), position, here).is_empty());
                 }
                 other => prop_assert!(false, "{:?}", other),
@@ -286,15 +218,32 @@ proptest! {
     }
 
     #[test]
-    fn moves_have_a_reason_that_holds(small in small()) {
-        let (whole, assignment) = (cluster(&small), assignment(&small));
-        let today: Places = small
-            .replicas
-            .iter()
-            .map(|(node, ..)| node.filter(|node| small.states[*node] != 2))
-            .collect();
+    fn replicas_can_go_where_nothing_gets_worse(small in small()) {
+        let (whole, assignment) = (cluster(&small), small.assignment());
+        let at = places(&assignment);
+        let broken = |assignment: &Assignment| audit(&whole, assignment).len();
         for (position, node) in assignment.iter().enumerate() {
-            let (Some(home), Some(node)) = (small.replicas[position].0, node) else { continue };
+            let could_go = of(&whole, &assignment, position).could_go;
+            for other in (0..small.capacities.len()).filter(|other| Some(*other) != at[position]) {
+                let can = could_go.contains(&whole.nodes[other].name);
+                let free = obstacles(&small, &at, position, other).is_empty();
+                if node.is_none() {
+                    prop_assert_eq!(can, free, "{} {}", position, other);
+                }
+                prop_assert!(free || !can, "{} {}", position, other);
+                let mut moved = assignment.clone();
+                moved[position] = Some(NodeIx::new(other));
+                prop_assert!(!can || broken(&moved) <= broken(&assignment), "{} {}", position, other);
+            }
+        }
+    }
+
+    #[test]
+    fn moves_have_a_reason_that_holds(small in small()) {
+        let (whole, assignment) = (cluster(&small), small.assignment());
+        let today = small.start();
+        for (position, node) in assignment.iter().enumerate() {
+            let (Some(home), Some(node)) = (small.replicas[position].today, node) else { continue };
             if home == node.ix() {
                 continue;
             }
@@ -333,13 +282,14 @@ proptest! {
     }
 }
 
-fn node_of(cluster: &Cluster, name: &str) -> usize {
-    node(cluster, name)
+fn nodes(count: usize, memory: i64) -> Builder {
+    common::nodes(count, "memory", memory)
 }
 
-fn nodes(count: usize, memory: i64) -> Builder {
-    let builder = Cluster::builder("nodes").metric("memory", false);
-    (1..=count).fold(builder, |builder, node| builder.node(&format!("n{node}"), [Some(memory)]))
+/// The sentence about a replica, without the nodes where it could be.
+fn said(cluster: &Cluster, assignment: &Assignment, replica: usize) -> String {
+    let text = of(cluster, assignment, replica).to_string();
+    text.lines().next().expect("a line").to_owned()
 }
 
 /// 40 nodes: 12 are down, 20 are too full, 8 have a replica of the partition.
@@ -383,24 +333,18 @@ fn moves_are_explained_by_what_came_or_what_is_saved() {
         .replica("large", None, [90])
         .replica("b", Some("n2"), [10])
         .build();
-    let to = |nodes: &[usize]| -> Assignment {
-        nodes.iter().map(|node| Some(NodeIx::new(*node))).collect()
-    };
-    let displaced = of(&cluster, &to(&[2, 0, 1]), 0).to_string();
+    let displaced = said(&cluster, &to(&[3, 1, 2]), 0);
     assert_eq!(
         displaced,
         "replica a moves from node n1 to node n3: large took its place: it needs 60 of memory, and the \
          others leave 10"
     );
     assert_eq!(
-        of(&cluster, &to(&[2, 1, 2]), 0).to_string(),
+        said(&cluster, &to(&[3, 2, 3]), 0),
         "replica a moves from node n1 to node n3: no reason: it could stay, and the search ended before \
          it returned"
     );
-    assert_eq!(
-        of(&cluster, &to(&[2, 0, 1]), 1).to_string(),
-        "replica large is new, and placed on node n1"
-    );
+    assert_eq!(said(&cluster, &to(&[3, 1, 2]), 1), "replica large is new, and placed on node n1");
     let level = vec![LevelIx::new(1)];
     let costs = Failovers { fragmentation: 1.0, levels: level, futures: None };
     let cluster = nodes(3, 100)
@@ -418,7 +362,7 @@ fn moves_are_explained_by_what_came_or_what_is_saved() {
     // Without its own cost the move empties a node of its domain.
     cheap.replicas[0].move_cost = 0.0;
     assert_eq!(
-        of(&cheap, &to(&[1, 0, 1]), 0).to_string(),
+        said(&cheap, &to(&[2, 1, 2]), 0),
         "replica a moves from node n1 to node n2: no reason: it could stay, and the search ended before \
          it returned"
     );
@@ -430,10 +374,34 @@ fn moves_are_explained_by_what_came_or_what_is_saved() {
     cheap.replicas[0].move_cost = 0.25;
     // Domain x has one node, so its weight counts: 0.25 less of it is worth 4 / 2 of that.
     assert_eq!(
-        of(&cheap, &to(&[1, 0, 1]), 0).to_string(),
+        said(&cheap, &to(&[2, 1, 2]), 0),
         "replica a moves from node n1 to node n2: that saves 0.25: 0.5 less for fragmentation and 0.25 \
          more for moves"
     );
+}
+
+#[test]
+fn nodes_that_can_take_a_replica_are_named() {
+    let cluster = nodes(9, 100)
+        .replica("a", Some("n1"), [60])
+        .replica("b", Some("n2"), [60])
+        .replica("new", None, [10])
+        .replica("large", Some("n3"), [100])
+        .build();
+    let today = cluster.today();
+    let text = |replica| of(&cluster, &today, replica).to_string();
+    assert_eq!(
+        text(0),
+        "replica a stays on node n1\nnodes that can also take it: n4, n5, n6, n7, n8 and 1 more"
+    );
+    assert_eq!(
+        text(2),
+        "replica new is not placed although a node can take it\n\
+         nodes that can take it: n1, n2, n4, n5, n6 and 3 more"
+    );
+    let full = nodes(1, 100).replica("a", Some("n1"), [60]).build();
+    let text = of(&full, &full.today(), 0).to_string();
+    assert_eq!(text, "replica a stays on node n1\nno other node can take it");
 }
 
 #[test]
@@ -444,13 +412,13 @@ fn forbidden_and_broken_places_are_named() {
         .replica("c", Some("n2"), [60])
         .with(|cluster| cluster.nodes[0].state = NodeState::Draining)
         .build();
-    let to: Assignment = [2, 1, 2].into_iter().map(|node| Some(NodeIx::new(node))).collect();
+    let to = to(&[3, 2, 3]);
     assert_eq!(
-        of(&cluster, &to, 0).to_string(),
+        said(&cluster, &to, 0),
         "replica a moves from node n1 to node n3: the node is draining"
     );
     assert_eq!(
-        of(&cluster, &to, 2).to_string(),
+        said(&cluster, &to, 2),
         "replica c moves from node n2 to node n3: its place today breaks a rule: it needs 60 of memory, \
          and the others leave 40"
     );

@@ -1,82 +1,36 @@
 //! Schedules of small random clusters against all orders of their moves, with the rules of a phase
 //! written here once more, and scenarios.
 
+mod common;
+
+use common::{Places, Small, has, to};
 use placement::{
-    Assignment, Blocker, Builder, Cluster, GroupIx, LevelIx, MoveKind, NodeIx, NodeState, Overlap,
-    Role, Rule, Schedule, ServiceIx, audit_schedule, schedule, schedule_with,
+    Blocker, Builder, Cluster, GroupIx, LevelIx, MoveKind, NodeIx, NodeState, Overlap, Role, Rule,
+    Schedule, ServiceIx, audit_schedule, schedule, schedule_with,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-#[derive(Clone, Debug)]
-struct Small {
-    capacities: Vec<(i64, i64)>,
-    /// 0 up, 1 draining, 2 down.
-    states: Vec<u8>,
-    domains: Vec<usize>,
-    /// Node of today, node of the assignment, two demands.
-    replicas: Vec<(Option<usize>, usize, i64, i64)>,
-    /// Kind, group as bits, other group as bits, level, number.
-    rules: Vec<(u8, u8, u8, bool, usize)>,
-    every_metric: bool,
-}
-
 fn small() -> impl Strategy<Value = Small> {
-    (2..=4_usize).prop_flat_map(|nodes| {
-        let replica = (prop::option::weighted(0.85, 0..nodes), 0..nodes, 0..6_i64, 0..4_i64);
-        let rule = (0..5_u8, any::<u8>(), any::<u8>(), any::<bool>(), 1..3_usize);
-        (
-            prop::collection::vec((5..13_i64, 4..12_i64), nodes),
-            prop::collection::vec(prop_oneof![8 => Just(0_u8), 1 => Just(1), 1 => Just(2)], nodes),
-            prop::collection::vec(0..2_usize, nodes),
-            prop::collection::vec(replica, 1..=6),
-            prop::collection::vec(rule, 0..=2),
-            prop::bool::weighted(0.8),
-        )
-            .prop_map(|(capacities, states, domains, replicas, rules, every_metric)| {
-                Small { capacities, states, domains, replicas, rules, every_metric }
-            })
+    common::small(common::Shape {
+        nodes: 2..=4,
+        capacity: [5..13, 4..12],
+        states: 3,
+        domains: 2,
+        replicas: 6,
+        demand: [0..6, 0..4],
+        placed: [0.85, 1.0],
+        excludes: false,
+        rules: 2,
     })
 }
 
-fn cluster(of: &Small) -> Cluster {
-    let mut builder = Cluster::builder("small").metric("a", false).metric("b", true);
-    for (node, (a, b)) in of.capacities.iter().enumerate() {
-        builder = builder.node(&format!("n{node}"), [Some(*a), Some(*b)]);
-    }
-    let domains: Vec<String> = of.domains.iter().map(|domain| format!("d{domain}")).collect();
-    builder = builder.level("domain", domains.iter().map(String::as_str));
-    for (replica, (node, _, a, b)) in of.replicas.iter().enumerate() {
-        let node = node.map(|node| format!("n{node}"));
-        builder = builder.replica(&format!("r{replica}"), node.as_deref(), [*a, *b]);
-    }
-    let members = |bits: u8| (0..of.replicas.len()).filter(move |r| bits >> r & 1 == 1);
-    for (at, (kind, one, other, level, number)) in of.rules.iter().enumerate() {
-        builder = builder.group("one", members(*one)).group("other", members(*other));
-        let (group, to) = (GroupIx::new(2 * at), GroupIx::new(2 * at + 1));
-        let level = if *level { LevelIx::NODE } else { LevelIx::new(1) };
-        let number = u32::try_from(*number).expect("small");
-        builder = builder.rule(match kind {
-            0 => Rule::PerDomain { group, level, most: number },
-            1 => Rule::AtLeast { group, level, least: number },
-            2 => Rule::AtMost { group, level, most: number },
-            3 => Rule::Near { group, to, level },
-            _ => Rule::Apart { group, from: to, level },
-        });
-    }
-    builder
-        .with(|cluster| {
-            for (node, state) in cluster.nodes.iter_mut().zip(&of.states) {
-                node.state = [NodeState::Up, NodeState::Draining, NodeState::Down][*state as usize];
-            }
-        })
-        .build()
+fn overlap() -> impl Strategy<Value = Overlap> {
+    prop_oneof![4 => Just(Overlap::EveryMetric), 1 => Just(Overlap::TransientMetrics)]
 }
 
-type Places = Vec<Option<usize>>;
-
 /// Whether a phase may lead from one state to another.
-fn may_follow(of: &Small, before: &Places, after: &Places) -> bool {
+fn may_follow(of: &Small, overlap: Overlap, before: &Places, after: &Places) -> bool {
     let moved: Vec<usize> = (0..before.len()).filter(|r| before[*r] != after[*r]).collect();
     if moved.iter().any(|r| of.states[after[*r].expect("it goes somewhere")] != 0) {
         return false;
@@ -84,7 +38,7 @@ fn may_follow(of: &Small, before: &Places, after: &Places) -> bool {
     for node in 0..of.capacities.len() {
         let sum = |at: &Places, second: bool| -> i64 {
             let on = (0..at.len()).filter(|r| at[*r] == Some(node));
-            on.map(|r| if second { of.replicas[r].3 } else { of.replicas[r].2 }).sum()
+            on.map(|r| if second { of.replicas[r].b } else { of.replicas[r].a }).sum()
         };
         let (cap_a, cap_b) = of.capacities[node];
         let arrive: Vec<usize> =
@@ -96,17 +50,22 @@ fn may_follow(of: &Small, before: &Places, after: &Places) -> bool {
         if a > cap_a || b > cap_b {
             return false;
         }
-        let more_a: i64 = arrive.iter().map(|r| of.replicas[*r].2).sum();
-        let more_b: i64 = arrive.iter().map(|r| of.replicas[*r].3).sum();
-        let fits_a = if of.every_metric { a + more_a <= cap_a } else { sum(after, false) <= cap_a };
-        if !fits_a || b + more_b > cap_b {
+        let more_a: i64 = arrive.iter().map(|r| of.replicas[*r].a).sum();
+        let more_b: i64 = arrive.iter().map(|r| of.replicas[*r].b).sum();
+        let every = overlap == Overlap::EveryMetric;
+        let fits = |both: bool, most: i64, second: bool, cap: i64| {
+            if both { most <= cap } else { sum(after, second) <= cap }
+        };
+        if !fits(every, a + more_a, false, cap_a)
+            || !fits(every || of.transient, b + more_b, true, cap_b)
+        {
             return false;
         }
     }
-    of.rules.iter().all(|(kind, one, other, is_node, number)| {
-        let domain = |node: usize| if *is_node { node } else { 100 + of.domains[node] };
+    of.rules.iter().all(|rule| {
+        let domain = |node: usize| of.domain(rule, node);
         let at = |places: &Places, r: usize| places[r].map(domain);
-        let group = |bits: u8| (0..before.len()).filter(move |r| bits >> r & 1 == 1);
+        let group = |bits: u8| (0..before.len()).filter(move |r| has(bits, *r));
         // A moving member is in both domains.
         let both = |bits: u8, d: usize| {
             group(bits).filter(|r| at(before, *r) == Some(d) || at(after, *r) == Some(d)).count()
@@ -118,40 +77,37 @@ fn may_follow(of: &Small, before: &Places, after: &Places) -> bool {
             group(bits).any(|r| at(after, r) == Some(d) && at(before, r) != Some(d))
         };
         let all: BTreeSet<usize> = (0..of.domains.len()).map(domain).collect();
-        let used = |places: &Places| all.iter().filter(|d| count(places, *one, **d) > 0).count();
-        match kind {
-            0 => all.iter().all(|d| !gets(*one, *d) || both(*one, *d) <= *number),
-            1 => used(after) >= used(before).min(*number),
-            2 => used(after) <= used(before).max(*number),
+        let used =
+            |places: &Places| all.iter().filter(|d| count(places, rule.one, **d) > 0).count();
+        match rule.kind {
+            0 => all.iter().all(|d| !gets(rule.one, *d) || both(rule.one, *d) <= rule.number),
+            1 => used(after) >= used(before).min(rule.number),
+            2 => used(after) <= used(before).max(rule.number),
             3 => all.iter().all(|d| {
-                let fine = count(after, *one, *d) == 0 || count(after, *other, *d) > 0;
-                let as_before = count(before, *one, *d) > 0
-                    && count(before, *other, *d) == 0
-                    && !gets(*one, *d);
+                let fine = count(after, rule.one, *d) == 0 || count(after, rule.other, *d) > 0;
+                let as_before = count(before, rule.one, *d) > 0
+                    && count(before, rule.other, *d) == 0
+                    && !gets(rule.one, *d);
                 fine || as_before
             }),
             _ => all.iter().all(|d| {
-                let changes = gets(*one, *d) || gets(*other, *d);
-                !changes || both(*one, *d) == 0 || both(*other, *d) == 0
+                let changes = gets(rule.one, *d) || gets(rule.other, *d);
+                !changes || both(rule.one, *d) == 0 || both(rule.other, *d) == 0
             }),
         }
     })
 }
 
-fn start(of: &Small) -> Places {
-    of.replicas.iter().map(|(node, ..)| node.filter(|node| of.states[*node] != 2)).collect()
-}
-
 /// The fewest phases over all orders of the direct moves.
-fn fewest(of: &Small) -> Option<usize> {
-    let start = start(of);
+fn fewest(of: &Small, overlap: Overlap) -> Option<usize> {
+    let start = of.start();
     let moves: Vec<usize> =
-        (0..start.len()).filter(|r| of.replicas[*r].0 != Some(of.replicas[*r].1)).collect();
+        (0..start.len()).filter(|r| of.replicas[*r].today != of.replicas[*r].to).collect();
     let places = |done: usize| {
         let mut places = start.clone();
         for (bit, replica) in moves.iter().enumerate() {
             if done >> bit & 1 == 1 {
-                places[*replica] = Some(of.replicas[*replica].1);
+                places[*replica] = of.replicas[*replica].to;
             }
         }
         places
@@ -164,7 +120,8 @@ fn fewest(of: &Small) -> Option<usize> {
             return Some(phases[&done]);
         }
         for next in (0..=all).filter(|next| next & done == done && *next != done) {
-            if !phases.contains_key(&next) && may_follow(of, &places(done), &places(next)) {
+            if !phases.contains_key(&next) && may_follow(of, overlap, &places(done), &places(next))
+            {
                 phases.insert(next, phases[&done] + 1);
                 open.push_back(next);
             }
@@ -174,13 +131,13 @@ fn fewest(of: &Small) -> Option<usize> {
 }
 
 /// The fewest stops in between with which all moves can be made, one for each replica, at most `most`.
-fn fewest_stops(of: &Small, most: usize) -> Option<usize> {
-    let start = start(of);
+fn fewest_stops(of: &Small, overlap: Overlap, most: usize) -> Option<usize> {
+    let start = of.start();
     let nodes = of.capacities.len();
     let moves: Vec<usize> =
-        (0..start.len()).filter(|r| of.replicas[*r].0 != Some(of.replicas[*r].1)).collect();
+        (0..start.len()).filter(|r| of.replicas[*r].today != of.replicas[*r].to).collect();
     let goal: Places = (0..start.len())
-        .map(|r| if moves.contains(&r) { Some(of.replicas[r].1) } else { start[r] })
+        .map(|r| if moves.contains(&r) { of.replicas[r].to } else { start[r] })
         .collect();
     (1..=most).find(|limit| {
         let first = (start.clone(), vec![false; start.len()]);
@@ -215,7 +172,7 @@ fn fewest_stops(of: &Small, most: usize) -> Option<usize> {
                 nexts.extend(more);
             }
             for next in nexts {
-                if next.0 != at && !known.contains(&next) && may_follow(of, &at, &next.0) {
+                if next.0 != at && !known.contains(&next) && may_follow(of, overlap, &at, &next.0) {
                     known.insert(next.clone());
                     open.push(next);
                 }
@@ -223,14 +180,6 @@ fn fewest_stops(of: &Small, most: usize) -> Option<usize> {
         }
         false
     })
-}
-
-fn target(of: &Small) -> Assignment {
-    of.replicas.iter().map(|(_, to, ..)| Some(NodeIx::new(*to))).collect()
-}
-
-fn overlap(of: &Small) -> Overlap {
-    if of.every_metric { Overlap::EveryMetric } else { Overlap::TransientMetrics }
 }
 
 fn kinds(schedule: &Schedule, kind: MoveKind) -> usize {
@@ -241,13 +190,13 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2_000) })]
 
     #[test]
-    fn schedules_have_the_fewest_phases_of_all_orders(of in small()) {
-        let (cluster, to) = (cluster(&of), target(&of));
-        let made = schedule_with(&cluster, &to, overlap(&of));
+    fn schedules_have_the_fewest_phases_of_all_orders(of in small(), overlap in overlap()) {
+        let (cluster, to) = (of.builder().build(), of.assignment());
+        let made = schedule_with(&cluster, &to, overlap);
         let flaws = audit_schedule(&cluster, &to, &made);
         prop_assert!(flaws.is_empty(), "{:?} {:?}", flaws, made);
         let detours = kinds(&made, MoveKind::Detour);
-        match fewest(&of) {
+        match fewest(&of, overlap) {
             Some(phases) => {
                 prop_assert!(made.stuck.is_empty() && detours == 0, "{:?}", made);
                 prop_assert_eq!(made.phases.len(), phases, "{:?}", made);
@@ -258,16 +207,16 @@ proptest! {
     }
 
     #[test]
-    fn each_state_between_phases_is_reached_by_a_valid_phase(of in small()) {
-        let (cluster, to) = (cluster(&of), target(&of));
-        let made = schedule_with(&cluster, &to, overlap(&of));
-        let mut at = start(&of);
+    fn each_state_between_phases_is_reached_by_a_valid_phase(of in small(), overlap in overlap()) {
+        let (cluster, to) = (of.builder().build(), of.assignment());
+        let made = schedule_with(&cluster, &to, overlap);
+        let mut at = of.start();
         for phase in &made.phases {
             let mut next = at.clone();
             for step in phase {
                 next[step.replica.ix()] = Some(step.to.ix());
             }
-            prop_assert!(may_follow(&of, &at, &next), "{:?} {:?} {:?}", at, next, made);
+            prop_assert!(may_follow(&of, overlap, &at, &next), "{:?} {:?} {:?}", at, next, made);
             at = next;
         }
         for (position, replica) in cluster.replicas.iter().enumerate() {
@@ -278,13 +227,13 @@ proptest! {
     }
 
     #[test]
-    fn detours_are_as_few_as_can_be(of in small()) {
-        if of.replicas.len() > 5 || fewest(&of).is_some() {
+    fn detours_are_as_few_as_can_be(of in small(), overlap in overlap()) {
+        if of.replicas.len() > 5 || fewest(&of, overlap).is_some() {
             return Ok(());
         }
-        let (cluster, to) = (cluster(&of), target(&of));
-        let made = schedule_with(&cluster, &to, overlap(&of));
-        match fewest_stops(&of, 3) {
+        let (cluster, to) = (of.builder().build(), of.assignment());
+        let made = schedule_with(&cluster, &to, overlap);
+        match fewest_stops(&of, overlap, 3) {
             Some(stops) => {
                 prop_assert!(made.stuck.is_empty(), "{} {:?}", stops, made);
                 prop_assert_eq!(kinds(&made, MoveKind::Detour), stops);
@@ -295,16 +244,16 @@ proptest! {
 
     /// The audit is not satisfied with a schedule that lacks a move, or whose phases are in another order.
     #[test]
-    fn audit_finds_what_brute_force_forbids(of in small(), seed in any::<u16>()) {
-        let (cluster, to) = (cluster(&of), target(&of));
-        let mut made = schedule_with(&cluster, &to, overlap(&of));
+    fn audit_finds_what_brute_force_forbids(of in small(), overlap in overlap(), seed in any::<u16>()) {
+        let (cluster, to) = (of.builder().build(), of.assignment());
+        let mut made = schedule_with(&cluster, &to, overlap);
         if made.phases.len() < 2 || !made.stuck.is_empty() {
             return Ok(());
         }
         let count = made.phases.len();
         let (one, other) = (seed as usize % count, (seed as usize / count) % count);
         made.phases.swap(one, other);
-        let mut at = start(&of);
+        let mut at = of.start();
         let mut fine = true;
         for phase in &made.phases {
             let mut next = at.clone();
@@ -313,7 +262,7 @@ proptest! {
                 fine &= next[step.replica.ix()] == step.from.map(NodeIx::ix).filter(|_| !lost);
                 next[step.replica.ix()] = Some(step.to.ix());
             }
-            fine &= may_follow(&of, &at, &next);
+            fine &= may_follow(&of, overlap, &at, &next);
             at = next;
         }
         let flaws = audit_schedule(&cluster, &to, &made);
@@ -322,12 +271,7 @@ proptest! {
 }
 
 fn nodes(count: usize) -> Builder {
-    let builder = Cluster::builder("nodes").metric("r", false);
-    (1..=count).fold(builder, |builder, node| builder.node(&format!("n{node}"), [Some(100)]))
-}
-
-fn to(nodes: &[usize]) -> Assignment {
-    nodes.iter().map(|node| Some(NodeIx::new(node - 1))).collect()
+    common::nodes(count, "r", 100)
 }
 
 /// The replicas of each phase by name, with the nodes that they go to.

@@ -4,7 +4,8 @@
 //! partition; replicas of a partition never share a node.
 
 use super::ClusterError;
-use super::broken::{Broken, broken};
+use super::broken::{Broken, broken, not_read};
+use super::limits::sums_are_limited;
 use super::reservation::nodes_of;
 use super::schema::{NodeOf, RoleOf, Root, ServiceOf, StateOf};
 use fleet::{RegionSnapshot, ReservationIx};
@@ -21,8 +22,6 @@ use std::path::Path;
 pub const CLUSTER_FORMAT: &str = "ras-cluster/1";
 /// The largest amount that is read.
 const MOST: Amount = 1_000_000_000_000_000;
-/// The largest sum of the demands, or the capacities, of a metric: it fits 63 bits with room.
-const SUM: Amount = 4_000_000_000_000_000_000;
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 1 << 30;
 
@@ -64,8 +63,8 @@ fn parse(
     nodes: impl FnOnce(&mut Root) -> Result<(), Broken>,
 ) -> Result<Cluster, Broken> {
     let mut json = serde_json::Deserializer::from_slice(text);
-    let mut root: Root = serde_path_to_error::deserialize(&mut json)
-        .map_err(|error| (error.path().to_string(), error.inner().to_string()))?;
+    let mut root: Root =
+        serde_path_to_error::deserialize(&mut json).map_err(|error| not_read(&error))?;
     json.end().map_err(|error| ("the file".to_owned(), error.to_string()))?;
     if root.format != CLUSTER_FORMAT {
         return Err(broken(
@@ -366,24 +365,6 @@ impl<'r> Reader<'r> {
         }
         Ok(())
     }
-}
-
-/// A sum that is not above the limit.
-fn limited(mut amounts: impl Iterator<Item = Amount>) -> bool {
-    let sum = amounts.try_fold(0, |sum: Amount, of| sum.checked_add(of));
-    sum.is_some_and(|sum| sum <= SUM)
-}
-
-fn sums_are_limited(cluster: &Cluster) -> Result<(), Broken> {
-    for (position, metric) in cluster.metrics.iter().enumerate() {
-        let demands = cluster.replicas.iter().map(|replica| replica.demand[position]);
-        let limits = cluster.nodes.iter().filter_map(|node| node.capacity[position]);
-        if !limited(demands) || !limited(limits) {
-            let rule = format!("demands or capacities add up to more than {SUM}");
-            return Err(broken(format!("metric {:?}", metric.name), rule));
-        }
-    }
-    Ok(())
 }
 
 /// The level of the nodes themselves.

@@ -4,6 +4,7 @@ mod broken;
 mod error;
 mod file;
 pub mod kubernetes;
+mod limits;
 mod objective;
 mod reservation;
 mod result;

@@ -1,10 +1,10 @@
 //! `ras-placement/1`: where each replica runs, as one JSON file.
 
 use super::ClusterError;
+use super::broken::not_read;
 use super::whole_file::write_whole;
 use placement::{
-    Assignment, Cluster, Found, MoveKind, NodeIx, Overlap, ScheduleFlaw, Stuck, Violation,
-    audit_schedule, schedule,
+    Assignment, Cluster, Found, MoveKind, NodeIx, Overlap, Schedule, ScheduleFlaw, Stuck, Violation,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -51,9 +51,11 @@ pub struct ScheduleFile<'a> {
     /// The moves of each phase.
     pub phases: Vec<Vec<PhaseMove<'a>>>,
     /// Moves that are in no phase, with reasons; empty if the schedule reaches the assignment.
-    pub stuck: Vec<Stuck>,
+    pub stuck: &'a [Stuck],
     /// What the audit found wrong with the phases; empty if they can be done.
-    pub flaws: Vec<ScheduleFlaw>,
+    pub flaws: &'a [ScheduleFlaw],
+    /// Wall clock seconds of scheduler and audit.
+    pub seconds: f64,
 }
 
 /// A move of a phase.
@@ -70,9 +72,13 @@ pub struct PhaseMove<'a> {
 }
 
 impl<'a> ScheduleFile<'a> {
-    /// The schedule of an assignment, audited.
-    pub fn new(cluster: &'a Cluster, assignment: &Assignment) -> ScheduleFile<'a> {
-        let made = schedule(cluster, assignment);
+    /// The file's form of a schedule and of what the audit found wrong with it.
+    pub fn new(
+        cluster: &'a Cluster,
+        made: &'a Schedule,
+        flaws: &'a [ScheduleFlaw],
+        seconds: f64,
+    ) -> ScheduleFile<'a> {
         let name = |node: NodeIx| cluster.nodes[node.ix()].name.as_str();
         let phase = |moves: &Vec<placement::ScheduledMove>| {
             let moves = moves.iter().map(|of| PhaseMove {
@@ -87,8 +93,9 @@ impl<'a> ScheduleFile<'a> {
             overlap: made.overlap,
             bound: made.bound,
             phases: made.phases.iter().map(phase).collect(),
-            flaws: audit_schedule(cluster, assignment, &made),
-            stuck: made.stuck,
+            stuck: &made.stuck,
+            flaws,
+            seconds,
         }
     }
 }
@@ -116,8 +123,13 @@ pub struct Placed<'a> {
 }
 
 impl<'a> PlacementFile<'a> {
-    /// The file of an answer.
-    pub fn new(cluster: &'a Cluster, found: &'a Found, seconds: f64) -> PlacementFile<'a> {
+    /// The file of an answer and its schedule. `seconds`: time of the search.
+    pub fn new(
+        cluster: &'a Cluster,
+        found: &'a Found,
+        schedule: ScheduleFile<'a>,
+        seconds: f64,
+    ) -> PlacementFile<'a> {
         let placed = cluster.replicas.iter().zip(&found.assignment);
         let name = |node: placement::NodeIx| cluster.nodes[node.ix()].name.as_str();
         let moved = placed.clone().filter(|(replica, node)| replica.node != **node);
@@ -138,7 +150,7 @@ impl<'a> PlacementFile<'a> {
                     cost: if replica.node.is_some() { replica.move_cost } else { 0.0 },
                 })
                 .collect(),
-            schedule: ScheduleFile::new(cluster, &found.assignment),
+            schedule,
             assignment: placed
                 .map(|(replica, node)| Placed { replica: &replica.name, node: node.map(name) })
                 .collect(),
@@ -178,8 +190,8 @@ pub fn read_assignment(file: &Path, cluster: &Cluster) -> Result<Assignment, Clu
 /// The assignment, or the member that breaks a rule, with that rule.
 fn parse(text: &[u8], cluster: &Cluster) -> Result<Assignment, (String, String)> {
     let mut json = serde_json::Deserializer::from_slice(text);
-    let read: AssignmentOf = serde_path_to_error::deserialize(&mut json)
-        .map_err(|error| (error.path().to_string(), error.inner().to_string()))?;
+    let read: AssignmentOf =
+        serde_path_to_error::deserialize(&mut json).map_err(|error| not_read(&error))?;
     if read.format != PLACEMENT_FORMAT {
         let rule = format!("is {:?}; this reads {PLACEMENT_FORMAT:?}", read.format);
         return Err(("format".to_owned(), rule));
@@ -220,8 +232,8 @@ fn parse(text: &[u8], cluster: &Cluster) -> Result<Assignment, (String, String)>
 
 #[cfg(test)]
 mod tests {
-    use super::{PlacementFile, parse};
-    use placement::{Cluster, Limits, search};
+    use super::{PlacementFile, ScheduleFile, parse};
+    use placement::{Cluster, Limits, audit_schedule, schedule, search};
     use serde_json::{Value, json};
 
     /// Room for the new replica must be made first.
@@ -238,7 +250,10 @@ mod tests {
 
     fn file(cluster: &Cluster) -> Value {
         let found = search(cluster, &Limits::rounds(1));
-        serde_json::to_value(PlacementFile::new(cluster, &found, 0.0)).expect("it is JSON")
+        let made = schedule(cluster, &found.assignment);
+        let flaws = audit_schedule(cluster, &found.assignment, &made);
+        let phases = ScheduleFile::new(cluster, &made, &flaws, 0.0);
+        serde_json::to_value(PlacementFile::new(cluster, &found, phases, 0.0)).expect("it is JSON")
     }
 
     #[test]

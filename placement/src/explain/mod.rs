@@ -29,6 +29,8 @@ pub struct Explanation {
     pub node: Option<String>,
     /// What happens to it, and why.
     pub outcome: Outcome,
+    /// Other nodes that can take it while the other replicas stay where the assignment has them.
+    pub could_go: Vec<String>,
 }
 
 /// What happens to a replica.
@@ -248,7 +250,17 @@ pub fn explain(cluster: &Cluster, assignment: &Assignment, replica: ReplicaIx) -
         today: of.node.map(name),
         node: assignment[replica.ix()].map(name),
         outcome,
+        could_go: could_go(cluster, assignment, replica.ix()),
     }
+}
+
+fn could_go(cluster: &Cluster, assignment: &Assignment, replica: usize) -> Vec<String> {
+    let mut state = state(cluster, assignment);
+    let node = state.take(replica);
+    let obstacles = Obstacles::new(&state, replica, node);
+    let others = (0..cluster.nodes.len()).map(NodeIx::new).filter(|other| Some(*other) != node);
+    let free = others.filter(|other| obstacles.of(&mut state, *other).is_empty());
+    free.map(|other| cluster.nodes[other.ix()].name.clone()).collect()
 }
 
 fn not_placed(cluster: &Cluster, assignment: &Assignment, replica: usize) -> Outcome {

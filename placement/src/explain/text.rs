@@ -198,23 +198,37 @@ impl fmt::Display for MoveReason {
     }
 }
 
+/// Nodes that are named where a replica could run.
+const NAMED: usize = 5;
+
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let replica = &self.replica;
         let today = self.today.as_deref().unwrap_or("none");
         let node = self.node.as_deref().unwrap_or("none");
         match &self.outcome {
-            Outcome::Stays => write!(f, "replica {replica} stays on node {node}"),
-            Outcome::Placed => write!(f, "replica {replica} is new, and placed on node {node}"),
+            Outcome::Stays => write!(f, "replica {replica} stays on node {node}")?,
+            Outcome::Placed => write!(f, "replica {replica} is new, and placed on node {node}")?,
             Outcome::Moved { why } => {
-                write!(f, "replica {replica} moves from node {today} to node {node}: {why}")
+                write!(f, "replica {replica} moves from node {today} to node {node}: {why}")?;
             }
-            Outcome::NotPlaced(why) => write!(f, "replica {replica} is not placed: {why}"),
-            Outcome::Open { node } => write!(
-                f,
-                "replica {replica} is not placed: the search ended before it found node {node}, \
-                 which can take it"
-            ),
+            // It says which changes would place it.
+            Outcome::NotPlaced(why) => {
+                return write!(f, "replica {replica} is not placed: {why}");
+            }
+            Outcome::Open { .. } => {
+                write!(f, "replica {replica} is not placed although a node can take it")?;
+            }
+        }
+        if self.could_go.is_empty() {
+            return write!(f, "\nno other node can take it");
+        }
+        let named = &self.could_go[..self.could_go.len().min(NAMED)];
+        let also = if self.node.is_some() { "also " } else { "" };
+        write!(f, "\nnodes that can {also}take it: {}", named.join(", "))?;
+        match self.could_go.len() - named.len() {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
         }
     }
 }

@@ -1,28 +1,49 @@
 //! Arguments of `ras place`.
 
 use crate::quantity;
-use clap::Args;
+use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// `ras place`
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    after_help = "\
 CLUSTER is a JSON file (ras-cluster/1, docs/placement.md), nodes and pods as kubectl prints them, or
-a model of the ROADEF/EURO challenge 2012 with its assignment. The answer is DIR/placement.json (ras-placement/1) and DIR/placement.html, a
-page to look at; of a model also DIR/assignment.txt, which the checkers of the challenge read.
+a model of the ROADEF/EURO challenge 2012 with its assignment. The answer is DIR/placement.json
+(ras-placement/1) and DIR/placement.html, a page to look at; of a model also DIR/assignment.txt,
+which the checkers of the challenge read. A cluster in a file called `explain` is ./explain.
 
 Examples:
   ras place cluster.json --out placed
+  ras place explain cluster.json db-7 --placement placed
   ras place services.json --snapshot region --reservation web --out placed
   kubectl get nodes,pods -A -o json > now.json && ras place now.json --out placed
-  ras place model_a1_1.txt.gz --assignment assignment_a1_1.txt.gz --deadline 30s --out placed")]
+  ras place model_a1_1.txt.gz --assignment assignment_a1_1.txt.gz --deadline 30s --out placed",
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true
+)]
 pub struct Place {
+    /// The action; without one, replicas are placed.
+    #[command(subcommand)]
+    pub action: Option<PlaceAction>,
+    /// Without an action.
+    #[command(flatten)]
+    pub search: Option<Search>,
+}
+
+/// The actions on placements.
+#[derive(Debug, Subcommand)]
+pub enum PlaceAction {
+    /// Explain why a replica is not placed, or why it moves, and where it could run
+    Explain(ExplainReplica),
+}
+
+/// Where a cluster is read from.
+#[derive(Debug, Args)]
+pub struct ClusterInput {
     /// The cluster: nodes, services and their replicas
     pub cluster: PathBuf,
-    /// Folder for the answer
-    #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
     /// Assignment of today, for a model of the challenge
     #[arg(long, value_name = "FILE", conflicts_with = "reservation")]
     pub assignment: Option<PathBuf>,
@@ -32,6 +53,17 @@ pub struct Place {
     /// Snapshot with the servers of the reservation
     #[arg(long, value_name = "SNAPSHOT", requires = "reservation")]
     pub snapshot: Option<PathBuf>,
+}
+
+/// A search.
+#[derive(Debug, Args)]
+pub struct Search {
+    /// The cluster.
+    #[command(flatten)]
+    pub input: ClusterInput,
+    /// Folder for the answer
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
     /// Deadline for the search: 500ms, 60s, 2m
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = quantity::duration)]
     pub deadline: Duration,
@@ -44,4 +76,30 @@ pub struct Place {
     /// Seed of every random choice
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
+}
+
+/// `ras place explain`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Of a replica that is not placed: the smallest set of rules and capacities that keeps it off every
+node, the replicas in its way on the node where they are fewest, and single changes with which it
+would be placed. Of one that moves: what forbids its staying, which replicas took its place, or what
+the move saves. Of both: the nodes that can take it while the other replicas stay where they are.
+
+Without --placement the replicas are where they are today.
+
+Examples:
+  ras place explain cluster.json db-7 --placement placed
+  ras place explain now.json shop/cart-0 --output json
+
+Exit code 2: the replica is not placed.")]
+pub struct ExplainReplica {
+    /// The cluster.
+    #[command(flatten)]
+    pub input: ClusterInput,
+    /// Name of the replica
+    pub replica: String,
+    /// Answer of `ras place`: its folder, or placement.json [default: the assignment of today]
+    #[arg(long, value_name = "PATH")]
+    pub placement: Option<PathBuf>,
 }

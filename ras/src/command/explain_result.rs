@@ -39,16 +39,27 @@ const DISTANCE_SHARE: f64 = 0.4;
 const SUGGESTIONS_MAX: usize = 3;
 
 pub(super) fn suggestion(snapshot: &RegionSnapshot, name: &str) -> String {
+    let names = snapshot.reservations.iter().map(|reservation| reservation.id.as_ref());
+    among(names, name, "snapshot")
+}
+
+/// What is said of a name that is not among these: similar ones, or how many there are.
+pub(super) fn among<'a>(
+    names: impl ExactSizeIterator<Item = &'a str>,
+    name: &str,
+    of: &str,
+) -> String {
+    let count = names.len();
     let limit = (name.chars().count() as f64 * DISTANCE_SHARE).max(1.0);
-    let mut near: Vec<(usize, &str)> = (snapshot.reservations.iter())
-        .map(|reservation| (distance(name, &reservation.id), reservation.id.as_ref()))
+    let mut near: Vec<(usize, &str)> = names
+        .map(|other| (distance(name, other), other))
         .filter(|&(distance, _)| distance as f64 <= limit)
         .collect();
     near.sort_unstable();
     let near: Vec<String> =
         near.iter().take(SUGGESTIONS_MAX).map(|(_, name)| format!("{name:?}")).collect();
     match near.as_slice() {
-        [] => format!("; the snapshot has {} of them", snapshot.reservations.len()),
+        [] => format!("; the {of} has {count} of them"),
         near => format!("; did you mean {}?", near.join(" or ")),
     }
 }

@@ -44,6 +44,93 @@ fn cluster_without_a_valid_assignment_is_reported_with_the_broken_rule() {
     assert!(text.contains("cpu 120 of 100"), "{text}");
 }
 
+/// Two replicas that would exchange their nodes, which have no room for both, and one that must wait.
+#[test]
+fn schedule_is_shown_with_its_phases() {
+    let folder = Folder::new();
+    let replica = |name: &str, node: Option<&str>, demand: i64| {
+        let replica = json!({"name": name, "node": node, "demand": {"cpu": demand}});
+        json!({"name": name, "partitions": [[replica]]})
+    };
+    let node = |name: &str| json!({"name": name, "capacity": {"cpu": 100}});
+    let cluster = json!({
+        "format": "ras-cluster/1", "name": "two phases", "metrics": [{"name": "cpu"}],
+        "nodes": [node("a"), node("b")],
+        "services": [replica("x", Some("a"), 30), replica("y", Some("b"), 30), replica("large", None, 80)],
+    });
+    folder.write("cluster.json", &cluster.to_string());
+    let text = folder.ras("place cluster.json --out placed").code(0).stdout();
+    assert!(text.contains("schedule    2 phases, at least 2 without detours\n"), "{text}");
+    assert!(text.contains("    1      1  1 move\n    2      1  1 new"), "{text}");
+    let printed = folder.ras_json("place cluster.json --out placed");
+    let schedule = &printed["schedule"];
+    assert_eq!(schedule["phases"].as_array().map(Vec::len), Some(2));
+    assert_eq!((&schedule["bound"], &schedule["stuck"]), (&json!(2), &json!([])));
+    assert!(schedule["seconds"].as_f64().is_some_and(|seconds| seconds < 5.0), "{schedule}");
+    let page = fs::read_to_string(folder.path("placed/placement.html")).expect("the page");
+    assert!(page.contains("2 moves in 2 phases, at least 2 without detours"), "{page}");
+}
+
+#[test]
+fn replicas_are_explained() {
+    let folder = Folder::new();
+    folder.write("cluster.json", &cluster(30));
+    folder.ras("place cluster.json --out placed").code(0);
+    let file = fs::read_to_string(folder.path("placed/placement.json")).expect("the answer");
+    let placed: serde_json::Value = serde_json::from_str(&file).expect("JSON");
+    let moved = placed["moves"][0]["replica"].as_str().expect("one moves").to_owned();
+    for placement in ["placed", "placed/placement.json"] {
+        let line = format!("place explain cluster.json {moved} --placement {placement}");
+        let text = folder.ras(&line).code(0).stdout();
+        let why = "moves from node a to node b: its place today breaks a rule: it needs";
+        assert!(text.contains(why) && text.contains("no other node can take it"), "{text}");
+    }
+    let text = folder.ras("place explain cluster.json small").code(0).stdout();
+    assert!(
+        text.contains("replica small stays on node a\nnodes that can also take it: b"),
+        "{text}"
+    );
+
+    folder.write("cluster.json", &cluster(120));
+    folder.ras("place cluster.json --out placed").code(2);
+    let file = fs::read_to_string(folder.path("placed/placement.json")).expect("the answer");
+    let mut placed: serde_json::Value = serde_json::from_str(&file).expect("JSON");
+    placed["assignment"][1] = json!({"replica": "small", "node": null});
+    folder.write("edited.json", &placed.to_string());
+    let line = "place explain cluster.json small --placement edited.json";
+    let text = folder.ras(line).code(2).stdout();
+    assert!(text.contains("replica small is not placed: of 2 nodes 2 lack cpu"), "{text}");
+    assert!(text.contains("if the replica needed 20 less of cpu"), "{text}");
+    let json = folder.ras(&format!("{line} --output json")).code(2).stdout();
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["outcome"]["outcome"], "not_placed");
+    assert_eq!(json["outcome"]["conflict"][0]["obstacle"]["metric"], "cpu");
+}
+
+#[test]
+fn explanations_name_what_is_wrong_with_the_question() {
+    let folder = Folder::new();
+    folder.write("cluster.json", &cluster(30));
+    folder
+        .ras("place explain cluster.json smal")
+        .fails_with(&["no replica \"smal\"", "\"small\"?"]);
+    folder.write(
+        "placement.json",
+        r#"{"format": "ras-placement/1", "assignment": [{"replica": "x", "node": "a"}]}"#,
+    );
+    let line = "place explain cluster.json small --placement";
+    for (placement, parts) in [
+        ("placement.json", ["placement.json: assignment[0].replica", "no replica \"x\""]),
+        (".", ["placement.json: assignment[0].replica", "no replica \"x\""]),
+        ("none", ["none", "cannot be read"]),
+        ("cluster.json", ["cluster.json: ", "assignment"]),
+    ] {
+        folder.ras(&format!("{line} {placement}")).fails_with(&parts);
+    }
+    folder.ras("place cluster.json").fails_with(&["--out"]);
+    folder.ras("place --out placed explain cluster.json small").fails_with(&["explain"]);
+}
+
 #[test]
 fn pods_of_kubernetes_are_placed_and_what_is_not_read_is_said() {
     let folder = Folder::new();

@@ -154,6 +154,8 @@ fn help_texts_match_goldens() {
     for (file, line) in [
         ("ras", "--help"),
         ("solve", "solve --help"),
+        ("place", "place --help"),
+        ("place_explain", "place explain --help"),
         ("plan", "plan --help"),
         ("apply", "apply --help"),
         ("explain", "explain --help"),

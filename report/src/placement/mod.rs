@@ -4,13 +4,14 @@ mod domains;
 mod loads;
 mod moves;
 mod nodes;
+mod schedule;
 
 use crate::line_chart::{self, Point};
 use crate::summary::tile;
 use crate::{number, page, svg};
 use loads::Loads;
 use maud::{Markup, html};
-use placement::{Cluster, Found, Violation};
+use placement::{Cluster, Found, Schedule, ScheduleFlaw, Violation};
 
 /// Broken rules that are listed.
 const BROKEN: usize = 50;
@@ -22,6 +23,10 @@ pub struct PlacementPage<'a> {
     pub cluster: &'a Cluster,
     /// The answer of the search.
     pub found: &'a Found,
+    /// The moves in phases.
+    pub schedule: &'a Schedule,
+    /// What the audit found wrong with the phases.
+    pub flaws: &'a [ScheduleFlaw],
     /// Rules that are broken today.
     pub broken_today: &'a [Violation],
     /// Value and bound during the search.
@@ -53,17 +58,19 @@ pub fn render(of: &PlacementPage) -> String {
                     (line_chart::convergence(of.history, "values span decades"))
                     (terms(of.found))
                 }
-                (moves::section(of.cluster, &of.found.assignment))
+                (schedule::section(of.cluster, of.schedule, of.flaws))
+                (moves::section(of.cluster, &of.found.assignment, of.schedule))
                 (method())
             }
         },
     )
 }
 
-const SECTIONS: [(&str, &str); 5] = [
+const SECTIONS: [(&str, &str); 6] = [
     ("nodes", "Nodes"),
     ("domains", "Domains"),
     ("search", "Value and bound"),
+    ("schedule", "Schedule"),
     ("moves", "Moves"),
     ("method", "Method"),
 ];
@@ -100,6 +107,7 @@ fn tiles(of: &PlacementPage) -> Markup {
             (tile("", "Moves", &number::count(moved), html! {
                 "at a cost of " (number::decimal(cost))
                 @if new > 0 { "; " (number::counted(new, "new replica")) " placed" }
+                "; " (number::counted(of.schedule.phases.len(), "phase"))
             }))
             (tile("", "Value", &number::decimal(found.value.total), html! {
                 "no valid assignment is below " (number::decimal(found.bound))
@@ -161,7 +169,7 @@ fn method() -> Markup {
 mod tests {
     use super::{PlacementPage, render};
     use crate::line_chart::Point;
-    use placement::{Cluster, Limits, audit, search};
+    use placement::{Cluster, Limits, audit, audit_schedule, schedule, search};
 
     /// Two full nodes and an empty one in two racks; one replica has to leave, one is new.
     fn cluster() -> Cluster {
@@ -180,10 +188,13 @@ mod tests {
     fn page_of(cluster: &Cluster, rounds: u64) -> String {
         let found = search(cluster, &Limits::rounds(rounds));
         let today = audit(cluster, &cluster.today());
+        let made = schedule(cluster, &found.assignment);
         let point = |seconds, value| Point { seconds, value: Some(value), bound: Some(1.0) };
         render(&PlacementPage {
             cluster,
             found: &found,
+            schedule: &made,
+            flaws: &audit_schedule(cluster, &found.assignment, &made),
             broken_today: &today,
             history: &[point(0.0, 3.0), point(0.5, 1.0)],
             seconds: 0.5,
@@ -198,6 +209,7 @@ mod tests {
             "✓ hold",
             "2 broken today",
             "rack: 2 domains",
+            "Replicas by phase",
             "n1, memory: 110 of 100 today, ",
             "Value of the incumbent",
         ] {

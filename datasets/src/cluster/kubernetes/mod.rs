@@ -14,6 +14,7 @@ mod tests;
 
 use super::ClusterError;
 use super::broken::Broken;
+use super::limits::sums_are_limited;
 use fleet::number::counted;
 use objects::{Kind, List, Node};
 use placement::{
@@ -131,6 +132,7 @@ impl Reader {
                 .collect(),
         };
         let alike = self.read_pods(&movable, &metrics, &mut cluster)?;
+        sums_are_limited(&cluster)?;
         rules::read(&movable, &alike, &mut cluster, &mut self.notes)?;
         if !fixed.is_empty() {
             self.notes.push(format!(
@@ -162,7 +164,8 @@ impl Reader {
         for pod in fixed {
             let Some(node) = self.node(pod)? else { continue };
             for (name, amount) in pod.requests()? {
-                *taken[node].entry(name).or_default() += amount;
+                let sum = taken[node].entry(name).or_default();
+                *sum = sum.saturating_add(amount);
             }
         }
         let read = |(node, taken): (&Node, &BTreeMap<String, Amount>)| {

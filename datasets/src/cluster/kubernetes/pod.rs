@@ -76,6 +76,12 @@ pub fn amount(resource: &str, value: &Value, up: bool) -> Result<Amount, String>
     quantity::read(&text, scale, up).map_err(|rule| format!("{resource}: {rule}"))
 }
 
+/// Sums are limited once all pods are read.
+fn add(name: String, amount: Amount, sum: &mut BTreeMap<String, Amount>) {
+    let sum = sum.entry(name).or_default();
+    *sum = sum.saturating_add(amount);
+}
+
 /// What a pod requests: its containers together, or what one of its init containers needs beside the
 /// sidecars before it, if that is more; and the overhead of its runtime.
 fn requests(spec: &PodSpec) -> Result<BTreeMap<String, Amount>, String> {
@@ -89,15 +95,15 @@ fn requests(spec: &PodSpec) -> Result<BTreeMap<String, Amount>, String> {
         for (name, amount) in read(&container.resources.requests)? {
             let beside = sum.get(&name).copied().unwrap_or(0);
             let peak = most.entry(name.clone()).or_default();
-            *peak = (*peak).max(beside + amount);
+            *peak = (*peak).max(beside.saturating_add(amount));
             if is_sidecar {
-                sum.insert(name, beside + amount);
+                sum.insert(name, beside.saturating_add(amount));
             }
         }
     }
     for container in &spec.containers {
         for (name, amount) in read(&container.resources.requests)? {
-            *sum.entry(name).or_default() += amount;
+            add(name, amount, &mut sum);
         }
     }
     for (name, peak) in most {
@@ -105,7 +111,7 @@ fn requests(spec: &PodSpec) -> Result<BTreeMap<String, Amount>, String> {
         *sum = (*sum).max(peak);
     }
     for (name, amount) in read(&spec.overhead)? {
-        *sum.entry(name).or_default() += amount;
+        add(name, amount, &mut sum);
     }
     sum.insert(PODS.to_owned(), 1);
     Ok(sum)
