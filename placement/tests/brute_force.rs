@@ -46,7 +46,7 @@ fn cluster(of: &Small, fragmentation: bool) -> Cluster {
         })
         .build()
 =======
-    of.builder().objective(Objective::Failovers(Failovers { fragmentation, levels })).build()
+    of.builder().objective(Objective::Failovers(Failovers { fragmentation, levels, futures: None })).build()
 >>>>>>> hshow
 }
 
