@@ -70,50 +70,45 @@ fn values() -> [Value; 14] {
     ]
 }
 
-/// Changes, removes or repeats members of a JSON file; now and then its bytes.
+/// Changes, removes, renames or repeats something below a member of a JSON file.
+fn change(at: &mut Value, rng: &mut impl Rng) {
+    let goes_down = rng.random_range(0..16) > 0;
+    match at {
+        Value::Array(items) if goes_down && !items.is_empty() => {
+            let position = rng.random_range(0..items.len());
+            match rng.random_range(0..32) {
+                0 => drop(items.remove(position)),
+                1 => items.push(items[position].clone()),
+                _ => change(&mut items[position], rng),
+            }
+        }
+        Value::Object(members) if goes_down && !members.is_empty() => {
+            let position = rng.random_range(0..members.len());
+            let name = members.keys().nth(position).unwrap().clone();
+            match rng.random_range(0..32) {
+                0 => drop(members.remove(&name)),
+                1 => {
+                    let member = members.remove(&name).unwrap();
+                    members.insert(format!("{name}x"), member);
+                }
+                _ => change(&mut members[&name], rng),
+            }
+        }
+        Value::Number(_) if rng.random_range(0..4) > 0 => {
+            *at = json!(rng.random_range(-2..200));
+        }
+        other => *other = values().choose(rng).unwrap().clone(),
+    }
+}
+
+/// Changes members of a JSON file; now and then its bytes.
 fn mutate_members(bytes: &[u8], rng: &mut impl Rng) -> Vec<u8> {
     if rng.random_range(0..5) == 0 {
         return mutate(bytes, rng);
     }
     let mut root: Value = serde_json::from_slice(bytes).unwrap();
-    for _ in 0..rng.random_range(1..=3) {
-        let mut at = &mut root;
-        // Down a random path, to any depth.
-        while rng.random_range(0..8) > 0 {
-            at = match at {
-                Value::Array(items) if !items.is_empty() => {
-                    let position = rng.random_range(0..items.len());
-                    if rng.random_range(0..16) == 0 {
-                        let item = items[position].clone();
-                        items.push(item);
-                    }
-                    if rng.random_range(0..32) == 0 {
-                        items.remove(position);
-                        break;
-                    }
-                    &mut items[position]
-                }
-                Value::Object(members) if !members.is_empty() => {
-                    let position = rng.random_range(0..members.len());
-                    let name = members.keys().nth(position).unwrap().clone();
-                    match rng.random_range(0..32) {
-                        0 => {
-                            members.remove(&name);
-                            break;
-                        }
-                        1 => {
-                            let member = members.remove(&name).unwrap();
-                            members.entry(format!("{name}x")).or_insert(member)
-                        }
-                        _ => &mut members[&name],
-                    }
-                }
-                _ => {
-                    *at = values().choose(rng).unwrap().clone();
-                    break;
-                }
-            };
-        }
+    for _ in 0..rng.random_range(1..=2) {
+        change(&mut root, rng);
     }
     root.to_string().into_bytes()
 }
@@ -346,5 +341,5 @@ fn parameters_of_the_service_fabric_simulator() {
     let read = || used(dir.path(), service_fabric::read(&path, 1).map(|of| of.cluster));
     let [survived, _] = rounds(dir.path(), 1_000, 12, read);
     println!("1000 damaged parameters: {survived} read");
-    assert!((50..900).contains(&survived), "{survived} read");
+    assert!((20..900).contains(&survived), "{survived} read");
 }

@@ -29,25 +29,9 @@ fn small() -> impl Strategy<Value = Small> {
 fn cluster(of: &Small, fragmentation: bool) -> Cluster {
     let fragmentation = if fragmentation { 0.05 } else { 0.0 };
     let levels = vec![LevelIx::new(1)];
-<<<<<<< HEAD
-    builder
+    of.builder()
         .objective(Objective::Failovers(Failovers { fragmentation, levels, futures: None }))
-        .with(|cluster| {
-            for (node, state) in cluster.nodes.iter_mut().zip(&of.states) {
-                let states =
-                    [NodeState::Up, NodeState::Draining, NodeState::Down, NodeState::Closed];
-                node.state = states[*state as usize];
-            }
-            for (replica, (.., cost, allowed)) in of.replicas.iter().enumerate() {
-                cluster.replicas[replica].move_cost = f64::from(*cost);
-                let allowed = (0..of.capacities.len()).map(|node| allowed >> node & 1 == 1);
-                cluster.services[replica].allowed = Some(allowed.collect());
-            }
-        })
         .build()
-=======
-    of.builder().objective(Objective::Failovers(Failovers { fragmentation, levels, futures: None })).build()
->>>>>>> hshow
 }
 
 /// The rules, from the description alone.
@@ -186,13 +170,8 @@ proptest! {
     fn annealing_keeps_what_holds_and_its_throttle(mut of in small(), most in 0..3_u64, share in 0..3_u8) {
         // Replicas of lost nodes break one rule today and another one without a node.
         of.states.iter_mut().for_each(|state| *state %= 2);
-<<<<<<< HEAD
-        let mut cluster = cluster(&of);
-        cluster.objective = Objective::Balance(Evenness { weights: vec![1.0, 0.5], moves: 0.0, futures: None });
-=======
         let mut cluster = cluster(&of, false);
-        cluster.objective = Objective::Balance(Evenness { weights: vec![1.0, 0.5], moves: 0.0 });
->>>>>>> hshow
+        cluster.objective = Objective::Balance(Evenness { weights: vec![1.0, 0.5], moves: 0.0, futures: None });
         let settings = ServiceFabric {
             most_moves: most,
             largest_share: f64::from(share) / 3.0,
@@ -256,14 +235,9 @@ fn with_room_most_balances_are_the_best_of_all_assignments() {
         let mut of = small().new_tree(&mut runner).expect("it is not filtered").current();
         of.rules.clear();
         of.capacities.fill((100, 100));
-<<<<<<< HEAD
-        let mut cluster = cluster(&of);
+        let mut cluster = cluster(&of, false);
         cluster.objective =
             Objective::Balance(Evenness { weights: vec![1.0, 0.5], moves: 1.0, futures: None });
-=======
-        let mut cluster = cluster(&of, false);
-        cluster.objective = Objective::Balance(Evenness { weights: vec![1.0, 0.5], moves: 1.0 });
->>>>>>> hshow
         let valid = all(&of).into_iter().filter(|at| is_valid(&of, at));
         let best = valid.map(|at| energy(&of, &at, 1.0)).min_by(f64::total_cmp);
         let found = search(&cluster, &Limits::rounds(3));

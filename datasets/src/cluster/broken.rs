@@ -11,7 +11,7 @@ pub fn broken(at: impl Into<String>, rule: impl Into<String>) -> Broken {
 pub fn not_read(error: &serde_path_to_error::Error<serde_json::Error>) -> Broken {
     // The root has no name.
     let at = match error.path().to_string() {
-        path if path == "." => "the file".to_owned(),
+        path if path.is_empty() || path == "." => "the file".to_owned(),
         path => path,
     };
     (at, error.inner().to_string())

@@ -27,7 +27,10 @@ pub struct Place {
     /// The action; without one, replicas are placed.
     #[command(subcommand)]
     pub action: Option<PlaceAction>,
-    /// Without an action.
+    /// The cluster, without an action.
+    #[command(flatten)]
+    pub input: Option<ClusterInput>,
+    /// The search, without an action.
     #[command(flatten)]
     pub search: Option<Search>,
 }
@@ -58,9 +61,6 @@ pub struct ClusterInput {
 /// A search.
 #[derive(Debug, Args)]
 pub struct Search {
-    /// The cluster.
-    #[command(flatten)]
-    pub input: ClusterInput,
     /// Folder for the answer
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
@@ -84,7 +84,8 @@ pub struct Search {
 Of a replica that is not placed: the smallest set of rules and capacities that keeps it off every
 node, the replicas in its way on the node where they are fewest, and single changes with which it
 would be placed. Of one that moves: what forbids its staying, which replicas took its place, or what
-the move saves. Of both: the nodes that can take it while the other replicas stay where they are.
+the move saves. Of one that is placed: the other nodes that can take it while no other replica
+moves.
 
 Without --placement the replicas are where they are today.
 

@@ -29,8 +29,8 @@ const KINDS: [(MoveKind, &str, &str); 5] = [
     (MoveKind::Detour, "s5", "detour over another node"),
 ];
 
-/// Upper ends of the colour classes of a node's moves in a phase but the last one's.
-const CLASSES: [(&str, usize); 4] = [("h2", 1), ("h4", 4), ("h5", 16), ("h7", usize::MAX)];
+/// Colour classes of a node's moves in a phase, and their upper ends as parts of the most moves.
+const CLASSES: [(&str, usize); 4] = [("h2", 8), ("h4", 4), ("h5", 2), ("h7", 1)];
 
 pub fn section(cluster: &Cluster, schedule: &Schedule, flaws: &[ScheduleFlaw]) -> Markup {
     let moves: usize = schedule.phases.iter().map(Vec::len).sum();
@@ -40,7 +40,7 @@ pub fn section(cluster: &Cluster, schedule: &Schedule, flaws: &[ScheduleFlaw]) -
         section #schedule {
             h2 { "Schedule" }
             @if moves == 0 {
-                (svg::missing("No phase: there is nothing to move."))
+                (svg::missing(if schedule.stuck.is_empty() { "Nothing moves." } else { "No move can be made." }))
             } @else {
                 p.lead { (lead(schedule, moves)) }
                 @if schedule.phases.len() > 1 {
@@ -263,10 +263,13 @@ fn of_nodes(cluster: &Cluster, phases: &[Vec<ScheduledMove>]) -> Markup {
     let mut order: Vec<(NodeIx, Vec<Traffic>)> = busy.into_iter().collect();
     order.sort_by_key(|(node, of)| (Reverse(all(of)), *node));
     let shown = order.len().min(NODES);
+    let most =
+        order.iter().take(NODES).flat_map(|(_, of)| of).map(|(left, came)| left + came).max();
+    let classes = classes(most.unwrap_or(0));
     html! {
         h3 { "Nodes by phase" }
         p.note { "Replicas that leave a node or arrive there. The nodes with the most moves come first." }
-        (svg::legend(legend()))
+        (svg::legend(legend(&classes)))
         div.scroll tabindex="0" role="region" aria-label="Nodes by phase" {
             table.rows.gantt {
                 thead { tr { td {} td.c { (phase_axis(phases.len())) } td.n { "moves" } } }
@@ -274,7 +277,7 @@ fn of_nodes(cluster: &Cluster, phases: &[Vec<ScheduledMove>]) -> Markup {
                     @let name = &cluster.nodes[node.ix()].name;
                     tr {
                         th scope="row" title=(name) { (name) }
-                        td.c { (cells(name, of)) }
+                        td.c { (cells(name, of, &classes)) }
                         td.n { (number::count(all(of))) }
                     }
                 } }
@@ -284,28 +287,31 @@ fn of_nodes(cluster: &Cluster, phases: &[Vec<ScheduledMove>]) -> Markup {
     }
 }
 
-fn legend() -> Vec<(&'static str, String)> {
-    let mut least = 1;
-    let entries = CLASSES.map(|(class, most)| {
-        let label = match most {
-            usize::MAX => format!("{least} or more"),
-            _ if most == least => most.to_string(),
-            _ => format!("{least} to {most}"),
-        };
-        least = most.saturating_add(1);
-        (class, label)
-    });
-    entries.to_vec()
+/// Classes with their upper ends, of which each is above the last one.
+fn classes(most: usize) -> Vec<(&'static str, usize)> {
+    let mut ends: Vec<usize> = CLASSES.iter().map(|(_, part)| most.div_ceil(*part)).collect();
+    ends.dedup();
+    CLASSES.iter().zip(ends).map(|((class, _), end)| (*class, end)).collect()
 }
 
-fn cells(name: &str, of: &[Traffic]) -> Markup {
+fn legend(classes: &[(&'static str, usize)]) -> Vec<(&'static str, String)> {
+    let mut least = 1;
+    let entries = classes.iter().map(|(class, end)| {
+        let label = if *end == least { end.to_string() } else { format!("{least} to {end}") };
+        least = end + 1;
+        (*class, label)
+    });
+    entries.collect()
+}
+
+fn cells(name: &str, of: &[Traffic], classes: &[(&str, usize)]) -> Markup {
     let width = 1.0 / of.len() as f64;
     let busy = of.iter().filter(|(left, came)| left + came > 0).count();
     html! {
         svg width="100%" height="18" role="img" aria-label={ "Busy in " (number::counted(busy, "phase")) } {
             @for (phase, (left, came)) in of.iter().enumerate() {
                 @if left + came > 0 {
-                    rect class=(class_of(left + came)) x=(svg::percent(phase as f64 * width)) width=(svg::percent(width * 0.94))
+                    rect class=(class_of(classes, left + came)) x=(svg::percent(phase as f64 * width)) width=(svg::percent(width * 0.94))
                         y="1" height="16" data-tip={ (name) ", phase " (phase + 1) ": " (number::count(*left)) " leave, "
                             (number::count(*came)) " arrive" } {}
                 }
@@ -314,8 +320,8 @@ fn cells(name: &str, of: &[Traffic]) -> Markup {
     }
 }
 
-fn class_of(moves: usize) -> &'static str {
-    CLASSES.iter().find(|(_, most)| moves <= *most).map_or("outline", |(class, _)| class)
+fn class_of<'c>(classes: &[(&'c str, usize)], moves: usize) -> &'c str {
+    classes.iter().find(|(_, end)| moves <= *end).map_or("outline", |(class, _)| class)
 }
 
 fn list(title: &str, lines: &[impl Display], what: &str) -> Markup {
@@ -332,7 +338,7 @@ fn list(title: &str, lines: &[impl Display], what: &str) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use super::{class_of, legend, section};
+    use super::{class_of, classes, legend, section};
     use placement::{Assignment, Cluster, NodeIx, audit_schedule, schedule};
 
     /// A chain: each replica waits until the next one has left.
@@ -366,9 +372,10 @@ mod tests {
     fn many_moves_are_shown_by_node_and_the_first_phases() {
         let (cluster, to) = chain(70);
         let page = page(&cluster, &to);
-        assert!(page.contains("Nodes by phase") && !page.contains("Replicas by phase"), "{page}");
-        assert!(page.contains("Shown: 60 of 70 phases."), "{page}");
-        assert!(page.contains("n69, phase 2: 1 leave, 0 arrive"), "{page}");
+        assert!(page.contains("Nodes by phase") && !page.contains("Replicas by phase"));
+        for part in ["Shown: 60 of 70 phases.", "n11, phase 59: 1 leave, 0 arrive"] {
+            assert!(page.contains(part), "{part}");
+        }
     }
 
     #[test]
@@ -386,7 +393,12 @@ mod tests {
 
     #[test]
     fn each_number_of_moves_has_a_colour() {
-        assert_eq!([1, 2, 4, 5, 17, 900].map(class_of), ["h2", "h4", "h4", "h5", "h7", "h7"]);
-        assert_eq!(legend()[3].1, "17 or more");
+        let many = classes(33);
+        assert_eq!(
+            [1, 5, 6, 9, 17, 33].map(|of| class_of(&many, of)),
+            ["h2", "h2", "h4", "h4", "h5", "h7"]
+        );
+        assert_eq!(legend(&many)[3].1, "18 to 33");
+        assert_eq!(legend(&classes(2)).len(), 2);
     }
 }

@@ -32,8 +32,10 @@ pub(super) fn run(options: &Place, context: &Context) -> Result<Verdict> {
     if let Some(PlaceAction::Explain(options)) = &options.action {
         return explain::run(options, context);
     }
-    let options = options.search.as_ref().context("CLUSTER and --out are missing")?;
-    let (cluster, notes) = input::read(&options.input)?;
+    // Both are required where there is no action.
+    let (input, options) =
+        options.input.as_ref().zip(options.search.as_ref()).context("no CLUSTER")?;
+    let (cluster, notes) = input::read(input)?;
     if !context.global.quiet {
         notes.iter().for_each(|note| say(&format!("note: {note}")));
     }
@@ -47,7 +49,7 @@ pub(super) fn run(options: &Place, context: &Context) -> Result<Verdict> {
     let file = PlacementFile::new(&cluster, &found, phases_file, seconds);
     let nodes: Option<Vec<_>> = found.assignment.iter().copied().collect();
     file.write(&options.out)?;
-    if options.input.assignment.is_some() {
+    if input.assignment.is_some() {
         // The search takes no process off its machine for good.
         let nodes = nodes.context("a process has no machine")?;
         roadef::write(&options.out.join("assignment.txt"), &nodes)?;
@@ -85,8 +87,13 @@ fn find(
     let quiet = context.global.quiet;
     let line = if quiet { None } else { Spinner::new("{spinner} {wide_msg}") };
     let last = Mutex::new(began);
+    let best = Mutex::new(f64::INFINITY);
     let progress = |progress: &Progress| {
         let Progress { value, bound } = *progress;
+        // Each thread tells its own best one.
+        let mut best = best.lock().unwrap_or_else(PoisonError::into_inner);
+        *best = best.min(value);
+        let value = *best;
         told(value, bound);
         let text = format!(
             "value {} | bound {} | {} of {}",

@@ -117,7 +117,7 @@ impl Answer<'_> {
     fn phases(&self) -> String {
         let schedule = &self.file.schedule;
         let mut said = counted(schedule.phases.len(), "phase");
-        if schedule.bound > 0 {
+        if !schedule.phases.is_empty() {
             said.push_str(&format!(", at least {} without detours", number::count(schedule.bound)));
         }
         match schedule.stuck.len() {
