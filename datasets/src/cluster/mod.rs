@@ -6,15 +6,19 @@ mod file;
 pub mod kubernetes;
 mod limits;
 mod objective;
+mod reader;
 mod reservation;
 mod result;
 pub mod roadef;
 mod schema;
 pub mod service_fabric;
+mod tables;
 mod whole_file;
+mod written;
 
 pub use error::ClusterError;
-pub use file::{CLUSTER_FORMAT, read, read_on};
+pub use file::{convert, read, read_on, write};
 pub use result::{
     Move, PLACEMENT_FORMAT, PhaseMove, Placed, PlacementFile, ScheduleFile, read_assignment,
 };
+pub use schema::CLUSTER_FORMAT;

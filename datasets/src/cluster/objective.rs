@@ -1,14 +1,14 @@
 //! What a file wants to be minimized.
 
 use super::broken::{Broken, broken};
-use placement::{Evenness, Failovers, LevelIx, Objective};
-use serde::Deserialize;
+use placement::{Cluster, Evenness, Failovers, LevelIx, Objective};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The largest weight that is read.
 const MOST: f64 = 1e9;
 
-#[derive(Deserialize)]
+#[derive(Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ObjectiveOf {
     /// Moves by weight, and failovers to expect because of fragmentation.
@@ -51,6 +51,29 @@ impl ObjectiveOf {
                 failovers(*fragmentation, named, levels)
             }
             ObjectiveOf::Balance { weights, moves } => balance(weights, *moves, metrics),
+        }
+    }
+}
+
+impl ObjectiveOf {
+    /// The members of a cluster's objective.
+    pub fn written(cluster: &Cluster) -> Result<ObjectiveOf, Broken> {
+        match &cluster.objective {
+            Objective::Failovers(of) => Ok(ObjectiveOf::Failovers {
+                fragmentation: of.fragmentation,
+                levels: (of.levels.iter())
+                    .map(|level| cluster.levels[level.ix()].name.clone())
+                    .collect(),
+            }),
+            Objective::Balance(of) => Ok(ObjectiveOf::Balance {
+                weights: (cluster.metrics.iter().zip(&of.weights))
+                    .map(|(metric, weight)| (metric.name.clone(), *weight))
+                    .collect(),
+                moves: of.moves,
+            }),
+            Objective::Reassignment(_) => {
+                Err(broken("objective", "costs of the challenge have no members in the format"))
+            }
         }
     }
 }
