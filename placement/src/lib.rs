@@ -31,6 +31,7 @@ mod deviation;
 mod eject;
 mod even;
 mod explain;
+mod forecast;
 mod future;
 mod limits;
 mod mend;
@@ -62,6 +63,7 @@ pub use cluster::{
 pub use explain::{
     Explanation, InTheWay, MoveReason, NodeClass, NotPlaced, Obstacle, Outcome, Relaxation, explain,
 };
+pub use forecast::{Forecast, Trace};
 pub use limits::{Limits, Progress};
 pub use schedule::{
     Blocker, MoveKind, Overlap, Schedule, ScheduledMove, Stuck, schedule, schedule_with,

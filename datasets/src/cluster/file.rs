@@ -6,7 +6,8 @@
 
 use super::ClusterError;
 use super::broken::{Broken, broken, not_read};
-use super::reader::cluster_of;
+use super::history::History;
+use super::reader::{cluster_of, history_of};
 use super::reservation::nodes_of;
 use super::schema::{CLUSTER_FORMAT, Root};
 use super::tables;
@@ -23,6 +24,13 @@ const LARGEST: u64 = 1 << 30;
 /// Reads a cluster: a JSON file, or a folder of tables.
 pub fn read(path: &Path) -> Result<Cluster, ClusterError> {
     read_members(path, own_nodes).map(|(_, cluster)| cluster)
+}
+
+/// Reads a cluster and the history of demands beside it.
+pub fn read_with_history(path: &Path) -> Result<(Cluster, Option<History>), ClusterError> {
+    let (root, cluster) = read_members(path, own_nodes)?;
+    let history = history_of(&root).map_err(|(at, rule)| member(path, at, rule))?;
+    Ok((cluster, history))
 }
 
 /// Reads a cluster whose nodes are the servers of a reservation: the file, or folder, has

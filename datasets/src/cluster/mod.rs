@@ -3,6 +3,7 @@
 mod broken;
 mod error;
 mod file;
+mod history;
 pub mod kubernetes;
 mod limits;
 mod objective;
@@ -17,7 +18,8 @@ mod whole_file;
 mod written;
 
 pub use error::ClusterError;
-pub use file::{convert, read, read_on, write};
+pub use file::{convert, read, read_on, read_with_history, write};
+pub use history::History;
 pub use result::{
     Move, PLACEMENT_FORMAT, PhaseMove, Placed, PlacementFile, ScheduleFile, read_assignment,
 };

@@ -3,7 +3,7 @@
 use super::broken::{Broken, broken};
 use placement::{Cluster, Evenness, Failovers, LevelIx, Objective};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// The largest weight that is read.
 const MOST: f64 = 1e9;
@@ -17,6 +17,8 @@ pub enum ObjectiveOf {
         fragmentation: f64,
         #[serde(default)]
         levels: Vec<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        capacity: Option<CapacityOf>,
     },
     /// Even load with few moves.
     Balance {
@@ -29,9 +31,30 @@ pub enum ObjectiveOf {
     },
 }
 
+/// Failovers to expect because of demands in future: SIL eq. 13 and 14, with the defaults of section 7.2.
+#[derive(Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CapacityOf {
+    /// Their weight, in failovers: SIL's w_c.
+    pub weight: f64,
+    /// Number of samples of each replica's demand: SIL's |L|.
+    pub samples: usize,
+    /// Points in time of a sample, in minutes from now: SIL's O.
+    pub horizons_minutes: Vec<u32>,
+    /// Chooses the samples.
+    pub seed: u64,
+}
+
+impl Default for CapacityOf {
+    fn default() -> CapacityOf {
+        let horizons_minutes = vec![5, 30, 60, 1_000, 5_000];
+        CapacityOf { weight: 0.1, samples: 10, horizons_minutes, seed: 1 }
+    }
+}
+
 impl Default for ObjectiveOf {
     fn default() -> ObjectiveOf {
-        ObjectiveOf::Failovers { fragmentation: 0.0, levels: Vec::new() }
+        ObjectiveOf::Failovers { fragmentation: 0.0, levels: Vec::new(), capacity: None }
     }
 }
 
@@ -40,14 +63,22 @@ fn one() -> f64 {
 }
 
 impl ObjectiveOf {
-    /// The objective, for metrics and levels by name.
+    /// What it says of demands in future.
+    pub fn capacity(&self) -> Option<&CapacityOf> {
+        match self {
+            ObjectiveOf::Failovers { capacity, .. } => capacity.as_ref(),
+            ObjectiveOf::Balance { .. } => None,
+        }
+    }
+
+    /// The objective without demands in future, for metrics and levels by name.
     pub fn read(
         &self,
-        metrics: &BTreeMap<&str, usize>,
+        metrics: &HashMap<&str, usize>,
         levels: &BTreeMap<&str, LevelIx>,
     ) -> Result<Objective, Broken> {
         match self {
-            ObjectiveOf::Failovers { fragmentation, levels: named } => {
+            ObjectiveOf::Failovers { fragmentation, levels: named, .. } => {
                 failovers(*fragmentation, named, levels)
             }
             ObjectiveOf::Balance { weights, moves } => balance(weights, *moves, metrics),
@@ -59,11 +90,16 @@ impl ObjectiveOf {
     /// The members of a cluster's objective.
     pub fn written(cluster: &Cluster) -> Result<ObjectiveOf, Broken> {
         match &cluster.objective {
+            Objective::Failovers(Failovers { futures: Some(_), .. })
+            | Objective::Balance(Evenness { futures: Some(_), .. }) => {
+                Err(broken("objective", "has drawn demands in future; the format has a history"))
+            }
             Objective::Failovers(of) => Ok(ObjectiveOf::Failovers {
                 fragmentation: of.fragmentation,
                 levels: (of.levels.iter())
                     .map(|level| cluster.levels[level.ix()].name.clone())
                     .collect(),
+                capacity: None,
             }),
             Objective::Balance(of) => Ok(ObjectiveOf::Balance {
                 weights: (cluster.metrics.iter().zip(&of.weights))
@@ -98,7 +134,7 @@ fn failovers(
 fn balance(
     weights: &BTreeMap<String, f64>,
     moves: f64,
-    metrics: &BTreeMap<&str, usize>,
+    metrics: &HashMap<&str, usize>,
 ) -> Result<Objective, Broken> {
     let at = "objective.balance";
     let limited = |at: String, weight: f64| match weight {
@@ -122,11 +158,11 @@ mod tests {
     use super::ObjectiveOf;
     use placement::Objective;
     use serde_json::json;
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, HashMap};
 
     #[test]
     fn objective_of_balance_has_weights_by_metric() {
-        let metrics = BTreeMap::from([("cpu", 0), ("disk", 1)]);
+        let metrics = HashMap::from([("cpu", 0), ("disk", 1)]);
         let read = |balance: serde_json::Value| {
             let of: ObjectiveOf =
                 serde_json::from_value(json!({"balance": balance})).expect("its members are known");

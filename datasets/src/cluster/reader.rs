@@ -2,28 +2,53 @@
 //! members were read from.
 
 use super::broken::{Broken, broken};
-use super::limits::sums_are_limited;
-use super::schema::{NodeOf, RoleOf, Root, ServiceOf, StateOf};
+use super::history::History;
+use super::limits::{MOST, sums_are_limited};
+use super::schema::{NodeOf, ReplicaOf, RoleOf, Root, ServiceOf, StateOf};
 use placement::{
     Amount, Cluster, DomainIx, Group, GroupIx, Level, LevelIx, Metric, Node, NodeIx, NodeState,
-    Replica, ReplicaIx, Role, Rule, Service, ServiceIx,
+    Objective, Replica, ReplicaIx, Role, Rule, Service, ServiceIx,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
-/// The largest amount that is read.
-const MOST: Amount = 1_000_000_000_000_000;
 /// The level of the nodes themselves.
 pub const NODE: &str = "node";
 
+/// Demands of the past, if the members name any.
+pub fn history_of(root: &Root) -> Result<Option<History>, Broken> {
+    let metrics = positions("metrics", root.metrics.iter().map(|of| of.name.as_str()))?;
+    let read = |of| History::read(of, &metrics, root.objective.capacity());
+    root.history.as_ref().map(read).transpose()
+}
+
 /// The cluster, or the first member that breaks a rule.
 pub fn cluster_of(root: &Root) -> Result<Cluster, Broken> {
-    Reader::new(root)?.read(root)
+    let mut cluster = Reader::new(root)?.read(root)?;
+    let history = history_of(root)?;
+    let is_known = |class: &str| history.as_ref().is_some_and(|of| of.classes.contains_key(class));
+    for (service, of) in root.services.iter().enumerate() {
+        for (partition, replicas) in of.partitions.iter().enumerate() {
+            let class = |of: &ReplicaOf| of.class.as_ref().is_some_and(|class| !is_known(class));
+            if let Some(replica) = replicas.iter().position(class) {
+                let at = format!("services[{service}].partitions[{partition}][{replica}].class");
+                return Err(broken(at, "the history has no series of this class"));
+            }
+        }
+    }
+    if let Some(capacity) = root.objective.capacity() {
+        let missing = || broken("objective.failovers.capacity", "needs a history");
+        let futures = history.ok_or_else(missing)?.futures(root, capacity.seed, &cluster)?;
+        if let Objective::Failovers(of) = &mut cluster.objective {
+            of.futures = Some(futures);
+        }
+    }
+    Ok(cluster)
 }
 
 /// Positions by name.
 struct Reader<'r> {
-    metrics: BTreeMap<&'r str, usize>,
+    metrics: HashMap<&'r str, usize>,
     nodes: HashMap<&'r str, usize>,
     levels: BTreeMap<&'r str, LevelIx>,
     services: HashMap<&'r str, usize>,
@@ -72,7 +97,6 @@ fn positions<'r>(
 impl<'r> Reader<'r> {
     fn new(root: &'r Root) -> Result<Reader<'r>, Broken> {
         let metrics = positions("metrics", root.metrics.iter().map(|of| of.name.as_str()))?;
-        let metrics = metrics.into_iter().collect();
         let nodes = positions("nodes", root.nodes.iter().map(|of| of.name.as_str()))?;
         let services = positions("services", root.services.iter().map(|of| of.name.as_str()))?;
         let named = root.nodes.iter().flat_map(|node| node.domains.keys().map(String::as_str));

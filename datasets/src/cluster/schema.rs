@@ -22,8 +22,32 @@ pub struct Root {
     pub hardware_types: BTreeMap<String, BTreeMap<String, Amount>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceOf>,
+    /// Demands of the past.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<HistoryOf>,
     #[serde(default)]
     pub objective: ObjectiveOf,
+}
+
+/// Demands of the past, by class of replicas.
+#[derive(Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct HistoryOf {
+    /// Minutes from one demand of a series to the next.
+    pub step_minutes: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<SeriesOf>,
+}
+
+/// The demand of a replica of a class over time.
+#[derive(Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeriesOf {
+    pub class: String,
+    /// Unique in the class.
+    pub name: String,
+    /// Demand at each step, by metric; lists of the same length.
+    pub demand: BTreeMap<String, Vec<Amount>>,
 }
 
 #[derive(Debug, PartialEq, Deserialize, Serialize)]
@@ -124,6 +148,9 @@ pub struct ReplicaOf {
     pub node: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub demand: BTreeMap<String, Amount>,
+    /// The class whose history tells of its demand in future; without one it is as it is now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub move_cost: Option<f64>,
 }

@@ -26,6 +26,7 @@ pub fn members_of(cluster: &Cluster) -> Result<Root, Broken> {
         nodes,
         hardware_types: BTreeMap::new(),
         services,
+        history: None,
         objective: ObjectiveOf::written(cluster)?,
     };
     // A service says what it wants of its partitions for all of them.
@@ -208,6 +209,7 @@ fn written(cluster: &Cluster, replica: &Replica) -> ReplicaOf {
         demand: demand
             .map(|(metric, amount): (_, &Amount)| (metric.name.clone(), *amount))
             .collect(),
+        class: None,
         move_cost: Some(replica.move_cost),
     }
 }

@@ -42,6 +42,19 @@ static RULES: Layout = Layout {
 static REPLICAS: Layout = Layout {
     file: "replicas.parquet",
     required: &[("name", Holds::Id), ("service", Holds::Name), ("partition", Holds::Whole)],
-    optional: &[("role", Holds::Name), ("node", Holds::Name), ("move_cost", Holds::Number)],
+    optional: &[
+        ("role", Holds::Name),
+        ("node", Holds::Name),
+        ("class", Holds::Name),
+        ("move_cost", Holds::Number),
+    ],
+    prefixes: &[("demand.", Holds::Whole)],
+};
+
+/// Demands of the past, if `cluster.json` says how far apart they are.
+static HISTORY: Layout = Layout {
+    file: "history.parquet",
+    required: &[("class", Holds::Name), ("series", Holds::Name), ("minute", Holds::Whole)],
+    optional: &[],
     prefixes: &[("demand.", Holds::Whole)],
 };

@@ -1,9 +1,11 @@
 //! Reads the tables of a cluster as the members of its JSON form.
 
 use super::columns::{Layout, Rows, refused};
-use super::{NODES, REPLICAS, RULES, SERVICES};
+use super::{HISTORY, NODES, REPLICAS, RULES, SERVICES};
 use crate::cluster::ClusterError;
-use crate::cluster::schema::{Neighbour, NodeOf, ReplicaOf, RoleOf, Root, ServiceOf, StateOf};
+use crate::cluster::schema::{
+    HistoryOf, Neighbour, NodeOf, ReplicaOf, RoleOf, Root, SeriesOf, ServiceOf, StateOf,
+};
 use fleet::Name;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -22,6 +24,8 @@ pub fn read(dir: &Path, root: &mut Root) -> Result<(), ClusterError> {
     };
     table("nodes", &NODES, root.nodes.is_empty())?;
     table("services", &SERVICES, root.services.is_empty())?;
+    let series = root.history.as_ref().is_none_or(|of| of.series.is_empty());
+    table("history.series", &HISTORY, series)?;
     // The nodes of a file with hardware types are the servers of a reservation.
     if root.hardware_types.is_empty() || dir.join(NODES.file).exists() {
         NODES.read(dir, |rows| nodes(rows, &mut root.nodes))?;
@@ -39,6 +43,17 @@ pub fn read(dir: &Path, root: &mut Root) -> Result<(), ClusterError> {
     REPLICAS.read(dir, |rows| replicas(rows, &by_name, &mut partitions))?;
     for (service, partitions) in root.services.iter_mut().zip(partitions) {
         service.partitions = partitions.into_values().collect();
+    }
+    match &mut root.history {
+        Some(history) => {
+            let mut known = HashMap::new();
+            HISTORY.read(dir, |rows| series_of(rows, &mut known, history))?;
+        }
+        None if dir.join(HISTORY.file).exists() => {
+            let rule = format!("is missing: {} needs step_minutes", HISTORY.file);
+            return Err(refused(dir.join(CLUSTER_FILE), "history", rule));
+        }
+        None => {}
     }
     Ok(())
 }
@@ -170,10 +185,7 @@ fn replicas(
     let (names, services) = (rows.names("name")?, rows.names("service")?);
     let (roles, nodes) = (rows.texts("role"), rows.texts("node"));
     let (numbers, move_costs) = (rows.whole("partition")?, rows.numbers("move_cost"));
-    let mut demands: Vec<(&str, Vec<Option<i64>>)> = Vec::new();
-    for (metric, column) in rows.with("demand.") {
-        demands.push((metric, rows.whole(column)?));
-    }
+    let (classes, demands) = (rows.texts("class"), demands_of(rows)?);
     for row in 0..rows.count {
         let service = service_of(rows, row, &services[row], by_name)?;
         let missing = || rows.refused(row, "partition", "is null; it must have a value");
@@ -194,9 +206,67 @@ fn replicas(
             },
             node: nodes[row].as_deref().map(str::to_owned),
             demand: demand.collect(),
+            class: classes[row].as_deref().map(str::to_owned),
             move_cost: move_costs[row],
         };
         partitions[service].entry(partition).or_default().push(replica);
+    }
+    Ok(())
+}
+
+/// Demands of rows, by metric.
+fn demands_of<'r>(rows: &'r Rows) -> Result<Vec<(&'r str, Vec<Option<i64>>)>, ClusterError> {
+    let column = |(metric, column)| Ok((metric, rows.whole(column)?));
+    rows.with("demand.").map(column).collect()
+}
+
+/// Series by class and name: the position, the minute of the last row, the number of rows.
+type KnownSeries = HashMap<(Name, Name), (usize, i64, usize)>;
+
+/// Rows of a series follow each other at its step; those of others may be between them.
+fn series_of(
+    rows: &Rows,
+    known: &mut KnownSeries,
+    history: &mut HistoryOf,
+) -> Result<(), ClusterError> {
+    let (classes, names) = (rows.names("class")?, rows.names("series")?);
+    let (minutes, demands) = (rows.whole("minute")?, demands_of(rows)?);
+    for row in 0..rows.count {
+        let missing = || rows.refused(row, "minute", "is null; it must have a value");
+        let minute = minutes[row].ok_or_else(missing)?;
+        let next = history.series.len();
+        let key = (classes[row].clone(), names[row].clone());
+        let (at, last, count) = known.entry(key).or_insert((next, minute, 0));
+        if *at == next {
+            history.series.push(SeriesOf {
+                class: classes[row].to_string(),
+                name: names[row].to_string(),
+                demand: BTreeMap::new(),
+            });
+        } else if minute.checked_sub(*last) != Some(history.step_minutes.into()) {
+            let rule = format!(
+                "is {minute}; it must be {} after {last}, that of the series' row before",
+                history.step_minutes
+            );
+            return Err(rows.refused(row, "minute", rule));
+        }
+        let series = &mut history.series[*at];
+        for (metric, amounts) in &demands {
+            let of = series.demand.get_mut(*metric);
+            let is_whole = of.as_ref().map_or(0, |of| of.len()) == *count;
+            match (amounts[row], of) {
+                (None, None) => {}
+                (Some(amount), Some(of)) if is_whole => of.push(amount),
+                (Some(amount), None) if is_whole => {
+                    series.demand.insert((*metric).to_owned(), vec![amount]);
+                }
+                _ => {
+                    let rule = "has a value in some rows of the series and none in others";
+                    return Err(rows.refused(row, &format!("demand.{metric}"), rule));
+                }
+            }
+        }
+        (*last, *count) = (minute, *count + 1);
     }
     Ok(())
 }
@@ -221,6 +291,13 @@ fn in_table(root: &Root, at: &str) -> Option<(&'static str, String)> {
         let (replica, column) = item(rest)?;
         let mut replicas = root.services.iter().flat_map(|of| of.partitions.iter().flatten());
         return cell(&REPLICAS, &replicas.nth(replica)?.name, column.strip_prefix('.')?);
+    }
+    if let Some(rest) = at.strip_prefix("history.series") {
+        let (position, column) = item(rest)?;
+        let series = root.history.as_ref()?.series.get(position)?;
+        let column = column.strip_prefix('.')?;
+        let column = if column == "name" { "series" } else { column };
+        return cell(&HISTORY, &format!("{}/{}", series.class, series.name), column);
     }
     let (service, rest) = item(at.strip_prefix("services")?)?;
     let service = root.services.get(service)?;

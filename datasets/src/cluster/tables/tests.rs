@@ -199,6 +199,59 @@ fn members_that_break_a_rule_are_found_in_their_tables() {
     }
 }
 
+#[test]
+fn rows_of_a_series_follow_each_other() {
+    let minutes = |of: [i64; 3]| -> ArrayRef { Arc::new(Int64Array::from(of.to_vec())) };
+    let cpu = |of: [Option<i64>; 3]| -> ArrayRef { Arc::new(Int64Array::from(of.to_vec())) };
+    let all = [Some(1), Some(2), Some(3)];
+    for (minute, demand, said) in [
+        (minutes([40, 40, 50]), cpu(all), None),
+        (
+            minutes([0, 0, 20]),
+            cpu(all),
+            Some("row 3, column \"minute\": is 20; it must be 10 after 0"),
+        ),
+        (
+            minutes([0, 0, 10]),
+            cpu([Some(1), None, None]),
+            Some("row 3, column \"demand.cpu\": has a value in some"),
+        ),
+        (
+            minutes([0, 0, 10]),
+            cpu([None, None, Some(1)]),
+            Some("row 3, column \"demand.cpu\": has a value in some"),
+        ),
+        (
+            minutes([0, 0, 10]),
+            cpu([None, Some(1), None]),
+            Some("row \"web/a\", column \"demand\": has no demand"),
+        ),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut file = whole();
+        file["history"] = json!({"step_minutes": 10, "series": []});
+        let root = serde_json::from_value(file).expect("has the members");
+        super::write(folder.path(), root).expect("writes");
+        let table = folder.path().join("history.parquet");
+        let columns = ["class", "series", "minute", "demand.cpu"];
+        let arrays =
+            [ids(["web"; 3].into_iter()), ids(["a", "b", "a"].into_iter()), minute, demand];
+        let field =
+            |(name, array): (&str, &ArrayRef)| Field::new(name, array.data_type().clone(), true);
+        let schema = Schema::new(columns.into_iter().zip(&arrays).map(field).collect::<Vec<_>>());
+        let properties = WriterProperties::default();
+        write_columns(&table, &Arc::new(schema), properties, &[(); 3], |_| Ok(arrays.to_vec()))
+            .expect("writes");
+        let error = read(folder.path()).err().map(|error| error.to_string());
+        let is_as_said = match (&error, said) {
+            (Some(error), Some(said)) => error.contains(said),
+            (None, None) => true,
+            _ => false,
+        };
+        assert!(is_as_said, "{error:?}, not {said:?}");
+    }
+}
+
 /// A data frame's numbers are floating point where one is missing, and its texts are plain.
 #[test]
 fn tables_of_pandas_are_read() {

@@ -1,8 +1,10 @@
 //! Writes the members of a cluster's JSON form as tables.
 
 use super::columns::{Holds, Layout};
-use super::{CLUSTER_FILE, NODES, REPLICAS, RULES, SERVICES};
-use crate::cluster::schema::{CLUSTER_FORMAT, NodeOf, ReplicaOf, RoleOf, Root, ServiceOf, StateOf};
+use super::{CLUSTER_FILE, HISTORY, NODES, REPLICAS, RULES, SERVICES};
+use crate::cluster::schema::{
+    CLUSTER_FORMAT, NodeOf, ReplicaOf, RoleOf, Root, SeriesOf, ServiceOf, StateOf,
+};
 use crate::error::WriteError;
 use crate::folder::{FolderKind, write_folder, write_json};
 use crate::write::{ids, names, properties, write_columns};
@@ -16,7 +18,7 @@ const CLUSTER_FOLDER: FolderKind = FolderKind {
     what: "cluster",
     marker: CLUSTER_FILE,
     formats: &[CLUSTER_FORMAT],
-    files: &[CLUSTER_FILE, NODES.file, SERVICES.file, RULES.file, REPLICAS.file],
+    files: &[CLUSTER_FILE, NODES.file, SERVICES.file, RULES.file, REPLICAS.file, HISTORY.file],
 };
 
 /// A column, and its values in some rows.
@@ -26,6 +28,7 @@ type Column<'c, R> = (String, Holds, Box<dyn Fn(&[R]) -> ArrayRef + 'c>);
 pub fn write(dir: &Path, mut root: Root) -> Result<(), WriteError> {
     let nodes = std::mem::take(&mut root.nodes);
     let services = std::mem::take(&mut root.services);
+    let series = root.history.as_mut().map(|of| std::mem::take(&mut of.series));
     let metrics: Vec<&str> = root.metrics.iter().map(|of| of.name.as_str()).collect();
     write_folder(dir, &CLUSTER_FOLDER, |dir| {
         write_json(&dir.join(CLUSTER_FILE), &root)?;
@@ -42,7 +45,10 @@ pub fn write(dir: &Path, mut root: Root) -> Result<(), WriteError> {
         let rules: Vec<RuleRow> = services.iter().flat_map(rules_of).collect();
         write_table(dir, &RULES, &rules, rule_columns())?;
         let replicas: Vec<ReplicaRow> = services.iter().flat_map(replicas_of).collect();
-        write_table(dir, &REPLICAS, &replicas, replica_columns(&metrics))
+        write_table(dir, &REPLICAS, &replicas, replica_columns(&metrics))?;
+        let (Some(history), Some(series)) = (&root.history, &series) else { return Ok(()) };
+        let rows: Vec<HistoryRow> = series.iter().flat_map(demands_of).collect();
+        write_table(dir, &HISTORY, &rows, history_columns(history.step_minutes, &metrics))
     })
 }
 
@@ -196,12 +202,39 @@ fn replica_columns<'r>(metrics: &[&'r str]) -> Vec<Column<'r, ReplicaRow<'r>>> {
             })
         }),
         texts("node", |row: &ReplicaRow| row.of.node.as_deref()),
+        texts("class", |row: &ReplicaRow| row.of.class.as_deref()),
         column("move_cost", Holds::Number, |rows: &[ReplicaRow]| {
             Arc::new(rows.iter().map(|row| row.of.move_cost).collect::<Float64Array>())
         }),
     ];
     for metric in metrics.iter().copied() {
         let of = move |row: &ReplicaRow| row.of.demand.get(metric).copied();
+        columns.push(whole(format!("demand.{metric}"), of));
+    }
+    columns
+}
+
+/// A row of `history.parquet`.
+struct HistoryRow<'r> {
+    of: &'r SeriesOf,
+    step: usize,
+}
+
+fn demands_of(of: &SeriesOf) -> impl Iterator<Item = HistoryRow<'_>> {
+    let steps = of.demand.values().map(Vec::len).max().unwrap_or(0);
+    (0..steps).map(move |step| HistoryRow { of, step })
+}
+
+fn history_columns<'r>(minutes: u32, metrics: &[&'r str]) -> Vec<Column<'r, HistoryRow<'r>>> {
+    let mut columns = vec![
+        texts("class", |row: &HistoryRow| Some(&row.of.class)),
+        texts("series", |row: &HistoryRow| Some(&row.of.name)),
+        whole("minute", move |row: &HistoryRow| {
+            i64::try_from(row.step).ok()?.checked_mul(minutes.into())
+        }),
+    ];
+    for metric in metrics.iter().copied() {
+        let of = move |row: &HistoryRow| row.of.demand.get(metric)?.get(row.step).copied();
         columns.push(whole(format!("demand.{metric}"), of));
     }
     columns
