@@ -194,7 +194,7 @@ fn capacity(tenants: &[Trace]) -> Vec<Amount> {
 fn stats(of: &Simulation) {
     let capacity: Vec<Amount> = of.cluster.nodes[0].capacity.iter().flatten().copied().collect();
     println!("{} kinds, capacity {capacity:?}", of.kinds.len());
-    for metric in 0..3 {
+    for (metric, capacity) in capacity.iter().enumerate() {
         let mut shares: Vec<f64> = Vec::new();
         let (mut sum, mut peaks, mut largest) = (0.0, 0.0, 0.0_f64);
         for Kind { trace, .. } in &of.kinds {
@@ -204,7 +204,7 @@ fn stats(of: &Simulation) {
             let peak = trace.peak()[metric] as f64;
             sum += mean;
             peaks += peak;
-            largest = largest.max(peak / capacity[metric] as f64);
+            largest = largest.max(peak / *capacity as f64);
             shares.push(mean / peak.max(1.0));
         }
         shares.sort_by(f64::total_cmp);

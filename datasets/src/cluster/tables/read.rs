@@ -215,7 +215,9 @@ fn replicas(
 }
 
 /// Demands of rows, by metric.
-fn demands_of<'r>(rows: &'r Rows) -> Result<Vec<(&'r str, Vec<Option<i64>>)>, ClusterError> {
+type Demands<'r> = Vec<(&'r str, Vec<Option<i64>>)>;
+
+fn demands_of<'r>(rows: &'r Rows) -> Result<Demands<'r>, ClusterError> {
     let column = |(metric, column)| Ok((metric, rows.whole(column)?));
     rows.with("demand.").map(column).collect()
 }

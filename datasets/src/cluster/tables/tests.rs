@@ -302,6 +302,13 @@ fn tables_of_pandas_are_read() {
     assert_eq!((replicas, cluster.groups.len()), (vec!["a0", "b0", "b1"], 1));
 }
 
+/// State, rack, label and capacity.
+type NodeDrawn = (usize, Option<u8>, Option<u8>, Option<i64>);
+/// Role, node, demand and move cost.
+type ReplicaDrawn = (usize, Option<prop::sample::Index>, Option<i64>, Option<f64>);
+/// Partitions, move cost, which rules it has, and their number.
+type ServiceDrawn = (Vec<Vec<ReplicaDrawn>>, f64, [bool; 6], u32);
+
 /// A small cluster, valid by construction.
 fn cluster() -> impl Strategy<Value = Value> {
     let node = (
@@ -323,7 +330,7 @@ fn cluster() -> impl Strategy<Value = Value> {
         let mut number = 0;
         let has_rack = nodes.iter().any(|of| of.1.is_some());
         let level = if has_rack { "rack" } else { "node" };
-        let node = |(at, (state, rack, label, cpu)): (usize, &(usize, Option<u8>, Option<u8>, Option<i64>))| {
+        let node = |(at, (state, rack, label, cpu)): (usize, &NodeDrawn)| {
             let mut node = json!({"name": format!("n{at}"), "state": (["up", "closed", "draining", "down"][*state]), "capacity": {}});
             if let Some(rack) = rack { node["domains"] = json!({"rack": format!("r{rack}")}); }
             if let Some(label) = label { node["labels"] = json!({"kind": format!("k{label}")}); }
@@ -332,8 +339,8 @@ fn cluster() -> impl Strategy<Value = Value> {
         };
         let written: Vec<Value> = nodes.iter().enumerate().map(node).collect();
         let count = services.len();
-        let service = |(at, (partitions, move_cost, has, limit)): (usize, (Vec<Vec<(usize, Option<prop::sample::Index>, Option<i64>, Option<f64>)>>, f64, [bool; 6], u32))| {
-            let mut replica = |(role, node, cpu, cost): (usize, Option<prop::sample::Index>, Option<i64>, Option<f64>)| {
+        let service = |(at, (partitions, move_cost, has, limit)): (usize, ServiceDrawn)| {
+            let mut replica = |(role, node, cpu, cost): ReplicaDrawn| {
                 number += 1;
                 let mut it = json!({"name": format!("r{number}"), "role": (["primary", "secondary", "instance"][role])});
                 if let Some(node) = node { it["node"] = json!(format!("n{}", node.index(nodes.len()))); }
