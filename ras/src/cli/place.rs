@@ -11,10 +11,11 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(
     after_help = "\
-CLUSTER is a JSON file or a folder of Parquet tables (ras-cluster/1, docs/placement.md), nodes and pods as kubectl prints them, or
-a model of the ROADEF/EURO challenge 2012 with its assignment. The answer is DIR/placement.json
-(ras-placement/1) and DIR/placement.html, a page to look at; of a model also DIR/assignment.txt,
-which the checkers of the challenge read. A cluster in a file called `explain` is ./explain.
+CLUSTER is a JSON file or a folder of Parquet tables (ras-cluster/1, docs/placement.md), nodes and
+pods as kubectl prints them, or a model of the ROADEF/EURO challenge 2012 with its assignment. The
+answer is DIR/placement.json (ras-placement/1) and DIR/placement.html, a page to look at; of a model
+also DIR/assignment.txt, which the checkers of the challenge read. A cluster in a file called
+`explain` is ./explain.
 
 Examples:
   ras place cluster.json --out placed
@@ -112,11 +113,11 @@ pub struct ExplainReplica {
 /// `ras place simulate`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The nodes, levels and history of demands are those of CLUSTER (docs/placement.md); its services are left
-out. Tenants come until the largest demands of all are DENSITY times the capacity of all nodes in the
-first metric, and leave after a while. Each has the demand of a series of the history. Every other
-series tells of demands in future. Whenever a node is over its capacity or a replica has no node, the
-technique places all replicas. All techniques see the same tenants.
+The nodes, levels and history of demands are those of CLUSTER (docs/placement.md); its services are
+left out. Tenants come until the largest demands of all are DENSITY times the capacity of all nodes
+in the first metric, and leave after a while. Each has the demand of a series of the history. Every
+other series tells of demands in future. Whenever a node is over its capacity or a replica has no
+node, the technique places all replicas. All techniques see the same tenants.
 
 Examples:
   ras place simulate cluster --technique search,annealing
