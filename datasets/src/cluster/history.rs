@@ -174,7 +174,7 @@ fn trace(at: &str, series: &SeriesOf, metrics: &HashMap<&str, usize>) -> Result<
     Trace::new(metrics.len(), demand).ok_or_else(|| broken(empty, "has no demand"))
 }
 
-/// The seed of a partition: the same for its name, whatever else the cluster has (FNV-1a, 64 bits).
+/// The seed of a partition: the same for its name, in any cluster (FNV-1a, 64 bits).
 fn seed_of(of: u64, service: &str, partition: usize) -> u64 {
     let bytes = service.bytes().chain(partition.to_le_bytes()).chain(of.to_le_bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_draws_the_same_whatever_else_is_there() {
+    fn the_same_seed_draws_the_same_in_any_order_of_services() {
         let mut other = file();
         let first = futures(&other);
         assert_eq!(first.demand, futures(&other).demand);
