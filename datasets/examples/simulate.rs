@@ -13,10 +13,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int16Type};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use placement::simulate::{Foresight, Kind, Simulation, Trace};
+use placement::simulate::{Foresight, Kind, Simulation, alike};
 use placement::{
-    Amount, Assignment, Cluster, Evenness, Failovers, Futures, Limits, Objective, ServiceFabric,
-    annealing, search,
+    Amount, Assignment, Cluster, Evenness, Failovers, Forecast, Futures, LevelIx, Limits,
+    Objective, ServiceFabric, Trace, annealing, search,
 };
 use std::error::Error;
 use std::fs::File;
@@ -159,10 +159,8 @@ fn simulation(
         Kind { trace, move_cost }
     };
     Simulation {
-        metrics: ["cpu", "memory", "disk"].map(str::to_owned).into(),
-        nodes: NODES,
-        domains: [5, 10],
-        capacity,
+        cluster: alike(&["cpu", "memory", "disk"], &capacity, NODES, [5, 10]),
+        levels: [1, 2].map(LevelIx::new).into(),
         density,
         steps: days * DAY,
         kinds: tenants.into_iter().map(kind).collect(),
@@ -172,10 +170,7 @@ fn simulation(
         secondary: SECONDARY.into(),
         fragmentation: 0.05,
         foresight: Some(Foresight {
-            weight: 0.1,
-            samples: 10,
-            ahead: AHEAD.into(),
-            candidates: 16,
+            forecast: Forecast { weight: 0.1, samples: 10, ahead: AHEAD.into(), candidates: 16 },
             traces,
         }),
         seed,
@@ -197,8 +192,9 @@ fn capacity(tenants: &[Trace]) -> Vec<Amount> {
 }
 
 fn stats(of: &Simulation) {
-    println!("{} kinds, capacity {:?}", of.kinds.len(), of.capacity);
-    for metric in 0..3 {
+    let capacity: Vec<Amount> = of.cluster.nodes[0].capacity.iter().flatten().copied().collect();
+    println!("{} kinds, capacity {capacity:?}", of.kinds.len());
+    for (metric, capacity) in capacity.iter().enumerate() {
         let mut shares: Vec<f64> = Vec::new();
         let (mut sum, mut peaks, mut largest) = (0.0, 0.0, 0.0_f64);
         for Kind { trace, .. } in &of.kinds {
@@ -208,13 +204,13 @@ fn stats(of: &Simulation) {
             let peak = trace.peak()[metric] as f64;
             sum += mean;
             peaks += peak;
-            largest = largest.max(peak / of.capacity[metric] as f64);
+            largest = largest.max(peak / *capacity as f64);
             shares.push(mean / peak.max(1.0));
         }
         shares.sort_by(f64::total_cmp);
         println!(
             "{}: mean over peak {:.3} (median of tenants {:.3}), largest tenant {largest:.2} of a node",
-            of.metrics[metric],
+            of.cluster.metrics[metric].name,
             sum / peaks,
             shares[shares.len() / 2],
         );

@@ -57,9 +57,6 @@ pub(crate) struct Batch<'a> {
 }
 
 /// Reads a table of a folder and hands its rows to `take`, in order.
-///
-/// The Parquet reader is written for honest files: should damaged bytes make it panic, that is
-/// reported as a damaged file like any other.
 pub(crate) fn read_table<E: From<ReadError>>(
     dir: &Path,
     schema: &'static TableSchema,
@@ -67,16 +64,35 @@ pub(crate) fn read_table<E: From<ReadError>>(
     mut take: impl FnMut(&mut Batch) -> Result<(), E>,
 ) -> Result<(), E> {
     let file = dir.join(schema.file);
-    let damaged = |detail: String| ReadError::Parquet { file: file.clone(), detail };
-    let mut source = contain(&file, || open(&file, schema))?;
+    let choose = |found: &arrow_schema::Schema| {
+        let find = |column| find_column(&file, found, column);
+        Ok(schema.columns.iter().map(find).collect::<Result<_, _>>()?)
+    };
+    read_columns(&file, choose, |arrays, rows, rows_before| {
+        take(&mut Batch { file: &file, schema, arrays, rows, rows_before, pool })
+    })
+}
+
+/// Reads the columns of a file that `choose` finds in its schema, by position, and hands them to `take`
+/// in that order, some rows at a time: the arrays, the number of rows, and that of the rows before them.
+///
+/// The Parquet reader is written for honest files: should damaged bytes make it panic, that is
+/// reported as a damaged file like any other.
+pub(crate) fn read_columns<E: From<ReadError>>(
+    file: &Path,
+    choose: impl FnOnce(&arrow_schema::Schema) -> Result<Vec<usize>, E>,
+    mut take: impl FnMut(Vec<ArrayRef>, usize, u64) -> Result<(), E>,
+) -> Result<(), E> {
+    let damaged = |detail: String| ReadError::Parquet { file: file.to_owned(), detail };
+    let mut source = contain(file, || open(file, choose))?;
     let mut rows_before = 0_u64;
     while let Some(batch) =
-        contain(&file, || source.batches.next().transpose().map_err(|e| damaged(e.to_string())))?
+        contain(file, || source.batches.next().transpose().map_err(|e| damaged(e.to_string())))?
     {
         let arrays = (source.positions.iter()).map(|&at| batch.column(at).clone()).collect();
         let rows = batch.num_rows();
-        too_many_rows(&file, rows_before + rows as u64)?;
-        take(&mut Batch { file: &file, schema, arrays, rows, rows_before, pool })?;
+        too_many_rows(file, rows_before + rows as u64)?;
+        take(arrays, rows, rows_before)?;
         rows_before += rows as u64;
     }
     if rows_before != source.rows {
@@ -87,13 +103,13 @@ pub(crate) fn read_table<E: From<ReadError>>(
 }
 
 /// Runs the Parquet reader and turns a panic inside it into an error.
-fn contain<T>(file: &Path, run: impl FnOnce() -> Result<T, ReadError>) -> Result<T, ReadError> {
+fn contain<T, E: From<ReadError>>(file: &Path, run: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let said = (panic.downcast_ref::<String>().map(String::as_str))
             .or_else(|| panic.downcast_ref::<&str>().copied())
             .unwrap_or("no reason given");
         let detail = format!("its decoder gave up ({said})");
-        Err(ReadError::Parquet { file: file.to_owned(), detail })
+        Err(ReadError::Parquet { file: file.to_owned(), detail }.into())
     })
 }
 
@@ -112,21 +128,21 @@ struct Source {
     rows: u64,
 }
 
-/// Opens a file and checks that it has the columns, with their types; others are not decoded.
-fn open(file: &Path, schema: &'static TableSchema) -> Result<Source, ReadError> {
+/// Opens a file and chooses columns; others are not decoded.
+fn open<E: From<ReadError>>(
+    file: &Path,
+    choose: impl FnOnce(&arrow_schema::Schema) -> Result<Vec<usize>, E>,
+) -> Result<Source, E> {
     let damaged =
         |e: ParquetError| ReadError::Parquet { file: file.to_owned(), detail: e.to_string() };
     let handle = File::open(file).map_err(|e| ReadError::file(file, e))?;
     if handle.metadata().map_err(|e| ReadError::file(file, e))?.is_dir() {
-        return Err(ReadError::file(file, std::io::ErrorKind::IsADirectory.into()));
+        return Err(ReadError::file(file, std::io::ErrorKind::IsADirectory.into()).into());
     }
     let builder = ParquetRecordBatchReaderBuilder::try_new(handle).map_err(damaged)?;
     let rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(u64::MAX);
     too_many_rows(file, rows)?;
-    let mut wanted = Vec::with_capacity(schema.columns.len());
-    for column in schema.columns {
-        wanted.push(find_column(file, builder.schema(), column)?);
-    }
+    let wanted = choose(builder.schema())?;
     // A projection keeps the file's order of columns.
     let mut projected = wanted.clone();
     projected.sort_unstable();
@@ -346,7 +362,7 @@ fn exact_instant(value: i64, unit: TimeUnit) -> Option<DateTime<Utc>> {
 }
 
 /// The strings of an array, plain or by dictionary; `make` runs once per dictionary entry.
-fn texts(array: &ArrayRef, make: &mut dyn FnMut(&str) -> Name) -> Vec<Option<Name>> {
+pub(crate) fn texts(array: &ArrayRef, make: &mut dyn FnMut(&str) -> Name) -> Vec<Option<Name>> {
     match array.data_type() {
         DataType::Utf8 => array.as_string::<i32>().iter().map(|t| t.map(&mut *make)).collect(),
         DataType::LargeUtf8 => array.as_string::<i64>().iter().map(|t| t.map(&mut *make)).collect(),

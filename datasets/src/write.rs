@@ -14,6 +14,7 @@ use arrow_array::{
     ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
     TimestampMicrosecondArray,
 };
+use arrow_schema::SchemaRef;
 use chrono::{DateTime, Timelike, Utc};
 use fleet::{
     AffinityRow, AllowedDatacenterRow, Coverage, MoveBudgetRow, RegionSnapshot, ReservationRow,
@@ -129,38 +130,49 @@ pub(crate) fn write_table<R>(
     rows: &[R],
     columns: impl Fn(&[R]) -> Result<Vec<ArrayRef>, WriteError>,
 ) -> Result<(), WriteError> {
-    let file = dir.join(schema.file);
-    let handle = File::create(&file).map_err(WriteError::system(&file))?;
+    let ids = schema.columns.iter().filter(|column| column.kind == ColumnType::Id);
+    let properties = properties(schema.format, ids.map(|column| column.name));
+    write_columns(&dir.join(schema.file), &schema.arrow(), properties, rows, columns)
+}
+
+/// Writes rows as a file with these columns.
+pub(crate) fn write_columns<R>(
+    file: &Path,
+    arrow: &SchemaRef,
+    properties: WriterProperties,
+    rows: &[R],
+    columns: impl Fn(&[R]) -> Result<Vec<ArrayRef>, WriteError>,
+) -> Result<(), WriteError> {
+    let handle = File::create(file).map_err(WriteError::system(file))?;
     let failed = |error: ParquetError| match error {
         // A full disk is the system's refusal, in any layer.
         ParquetError::External(cause) => match cause.downcast::<std::io::Error>() {
-            Ok(source) => WriteError::system(&file)(*source),
+            Ok(source) => WriteError::system(file)(*source),
             Err(cause) => {
-                WriteError::Parquet { path: file.clone(), source: ParquetError::External(cause) }
+                WriteError::Parquet { path: file.to_owned(), source: ParquetError::External(cause) }
             }
         },
-        source => WriteError::Parquet { path: file.clone(), source },
+        source => WriteError::Parquet { path: file.to_owned(), source },
     };
-    let arrow = schema.arrow();
     let mut writer =
-        ArrowWriter::try_new(handle, arrow.clone(), Some(properties(schema))).map_err(failed)?;
+        ArrowWriter::try_new(handle, arrow.clone(), Some(properties)).map_err(failed)?;
     for some in rows.chunks(BATCH_ROWS) {
         let batch = RecordBatch::try_new(arrow.clone(), columns(some)?)
             .map_err(|error| failed(ParquetError::ArrowError(error.to_string())))?;
         writer.write(&batch).map_err(failed)?;
     }
     let handle = writer.into_inner().map_err(failed)?;
-    handle.sync_all().map_err(WriteError::system(&file))
+    handle.sync_all().map_err(WriteError::system(file))
 }
 
-fn properties(schema: &TableSchema) -> WriterProperties {
-    let format = KeyValue::new("format".to_owned(), schema.format.to_owned());
+/// How a table of a format is written; a dictionary of ids would hold every row.
+pub(crate) fn properties<'c>(format: &str, ids: impl Iterator<Item = &'c str>) -> WriterProperties {
+    let format = KeyValue::new("format".to_owned(), format.to_owned());
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_key_value_metadata(Some(vec![format]));
-    for column in schema.columns.iter().filter(|column| column.kind == ColumnType::Id) {
-        let path = ColumnPath::from(column.name);
-        properties = properties.set_column_dictionary_enabled(path, false);
+    for id in ids {
+        properties = properties.set_column_dictionary_enabled(ColumnPath::from(id), false);
     }
     properties.build()
 }

@@ -224,9 +224,8 @@ fn used(dir: &Path, read: Result<Cluster, ClusterError>) -> Result<(), String> {
     Ok(())
 }
 
-#[test]
-fn clusters() {
-    let dir = tempfile::tempdir().unwrap();
+/// A cluster with every kind of rule.
+fn orders() -> Value {
     let node = |name: &str, rack: &str| {
         json!({"name": name, "domains": {"rack": rack}, "labels": {"disk": "ssd"}, "state": "up",
             "capacity": {"cpu": 100, "memory": 1_000}})
@@ -235,7 +234,7 @@ fn clusters() {
         json!({"name": name, "role": role, "node": node, "move_cost": 1.0,
             "demand": {"cpu": 60, "memory": 7}})
     };
-    let mut file = json!({
+    json!({
         "format": "ras-cluster/1", "name": "orders",
         "metrics": [{"name": "cpu"}, {"name": "memory", "transient": true}],
         "nodes": [node("n1", "a"), node("n2", "a"), node("n3", "b"), node("n4", "c")],
@@ -249,7 +248,13 @@ fn clusters() {
             {"name": "batch", "partitions": [[{"name": "batch-0", "node": "n1", "demand": {"cpu": 5}}]]},
         ],
         "objective": {"failovers": {"fragmentation": 0.05, "levels": ["rack"]}},
-    });
+    })
+}
+
+#[test]
+fn clusters() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut file = orders();
     let [path, balanced] = ["cluster.json", "balanced.json"].map(|name| dir.path().join(name));
     std::fs::write(&path, file.to_string()).unwrap();
     file["objective"] = json!({"balance": {"weights": {"cpu": 0.5}, "moves": 2.0}});
@@ -261,6 +266,23 @@ fn clusters() {
     let [survived, _] = rounds_of(dir.path(), 3_000, 9, mutate_members, read);
     println!("3000 damaged clusters: {survived} read");
     assert!((100..2_000).contains(&survived), "{survived} read");
+}
+
+#[test]
+fn clusters_as_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let [path, tables] = ["cluster.json", "tables"].map(|name| dir.path().join(name));
+    let mut file = orders();
+    file["services"][0]["partitions"][0][0]["class"] = json!("db");
+    file["history"] = json!({"step_minutes": 10, "series": [
+        {"class": "db", "name": "a", "demand": {"cpu": [60, 70, 50], "memory": [7, 8, 9]}}]});
+    file["objective"]["failovers"]["capacity"] = json!({"samples": 2});
+    std::fs::write(&path, file.to_string()).unwrap();
+    datasets::cluster::convert(&path, &tables).unwrap();
+    let [survived, contained] =
+        rounds(&tables, 2_000, 12, || used(&tables, datasets::cluster::read(&tables)));
+    println!("2000 damaged clusters: {survived} read, {contained} panics contained");
+    assert!(survived < 1_600, "the mutations hardly hurt: {survived} read");
 }
 
 #[test]

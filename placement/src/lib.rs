@@ -35,6 +35,7 @@ mod emptied;
 mod equal_nodes;
 mod even;
 mod explain;
+mod forecast;
 mod future;
 mod limits;
 mod mend;
@@ -72,6 +73,7 @@ pub use emptied::{Consolidated, emptied_bound};
 pub use explain::{
     Explanation, InTheWay, MoveReason, NodeClass, NotPlaced, Obstacle, Outcome, Relaxation, explain,
 };
+pub use forecast::{Forecast, Trace};
 pub use limits::{Limits, Progress};
 pub use schedule::{
     Blocker, MoveKind, Overlap, Schedule, ScheduledMove, Stuck, schedule, schedule_with,

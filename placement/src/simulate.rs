@@ -8,21 +8,21 @@ mod cluster;
 mod tenants;
 
 use crate::audit::audit;
-use crate::cluster::{Amount, Assignment, Cluster, NodeIx};
+use crate::cluster::{Amount, Assignment, Cluster, LevelIx, NodeIx};
+use crate::forecast::{Forecast, Trace};
+pub use cluster::alike;
 use std::time::Duration;
 use tenants::Tenants;
 
 /// A simulation.
 #[derive(Clone, Debug)]
 pub struct Simulation {
-    /// Names of the metrics. The density is that of the first.
-    pub metrics: Vec<String>,
-    /// Number of nodes.
-    pub nodes: usize,
-    /// Numbers of fault domains and upgrade domains that the nodes are in.
-    pub domains: [usize; 2],
-    /// Capacity of each node by metric.
-    pub capacity: Vec<Amount>,
+    /// Nodes, metrics and levels; what else it has is not looked at. The density is that of the first
+    /// metric.
+    pub cluster: Cluster,
+    /// The levels over whose domains the replicas of a tenant are spread, and into each domain of which a
+    /// replica as large as a node should fit.
+    pub levels: Vec<LevelIx>,
     /// Tenants come until the largest demands of all replicas are this share of the capacity of all
     /// nodes, in the first metric: SIL's tenant density.
     pub density: f64,
@@ -34,8 +34,7 @@ pub struct Simulation {
     pub mean_stay: f64,
     /// The share of tenants that have `replicas` replicas; all others have one.
     pub replicated: f64,
-    /// Replicas of a replicated tenant: a primary and secondaries, in different fault domains and
-    /// upgrade domains.
+    /// Replicas of a replicated tenant: a primary and secondaries, in different domains of each level.
     pub replicas: usize,
     /// What a secondary needs of the primary's demand, by metric, in percent.
     pub secondary: Vec<Amount>,
@@ -56,54 +55,12 @@ pub struct Kind {
     pub move_cost: f64,
 }
 
-/// A demand over time. It starts again when it has ended.
-#[derive(Clone, Debug)]
-pub struct Trace {
-    metrics: usize,
-    /// By step, then metric.
-    demand: Vec<Amount>,
-    /// The largest demand by metric.
-    peak: Vec<Amount>,
-}
-
-impl Trace {
-    /// A trace of demands by step, then metric; `None` if there is no whole step.
-    pub fn new(metrics: usize, demand: Vec<Amount>) -> Option<Trace> {
-        let is_whole = metrics > 0 && !demand.is_empty() && demand.len().is_multiple_of(metrics);
-        let of_metric = |metric| demand.iter().skip(metric).step_by(metrics).max().copied();
-        let peak = is_whole.then(|| (0..metrics).filter_map(of_metric).collect())?;
-        Some(Trace { metrics, demand, peak })
-    }
-
-    /// Number of steps.
-    pub fn steps(&self) -> usize {
-        self.demand.len() / self.metrics
-    }
-
-    /// The demand at a step, by metric.
-    pub fn at(&self, step: usize) -> &[Amount] {
-        let first = step % self.steps() * self.metrics;
-        &self.demand[first..first + self.metrics]
-    }
-
-    /// The largest demand by metric.
-    pub fn peak(&self) -> &[Amount] {
-        &self.peak
-    }
-}
-
-/// What techniques are told of the future: Monte Carlo samples of other tenants' traces, scaled to the
-/// peak of a tenant. A sample begins where the other trace is much like the tenant now.
+/// What techniques are told of the future: samples of other tenants' traces, scaled to the peak of a
+/// tenant.
 #[derive(Clone, Debug)]
 pub struct Foresight {
-    /// Weight of failovers because of violations in future: SIL's w_c.
-    pub weight: f64,
-    /// Number of samples: SIL's |L|.
-    pub samples: usize,
-    /// Steps into the future that a sample has demands of: SIL's O.
-    pub ahead: Vec<usize>,
-    /// Random instants of other traces of which a sample takes the one that is most like the tenant.
-    pub candidates: usize,
+    /// How they are drawn.
+    pub forecast: Forecast,
     /// Traces of other tenants.
     pub traces: Vec<Trace>,
 }
@@ -169,8 +126,9 @@ impl Simulation {
         progress: &mut dyn FnMut(&Tick, &Outcome),
     ) -> Outcome {
         let mut tenants = Tenants::new(self);
-        let mut outcome = Outcome { moved: vec![0; self.metrics.len()], ..Outcome::default() };
-        let mut was_over = vec![false; self.nodes];
+        let mut outcome =
+            Outcome { moved: vec![0; self.cluster.metrics.len()], ..Outcome::default() };
+        let mut was_over = vec![false; self.cluster.nodes.len()];
         for step in 0..self.steps {
             tenants.advance(step);
             let over = tenants.over();

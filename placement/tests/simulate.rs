@@ -1,7 +1,7 @@
 //! The simulator: the same tenants for all techniques, counts that add up, replay by seed.
 
-use placement::simulate::{Foresight, Kind, Outcome, Simulation, Tick, Trace};
-use placement::{Assignment, Cluster, Limits, NodeIx, search};
+use placement::simulate::{Foresight, Kind, Outcome, Simulation, Tick, alike};
+use placement::{Assignment, Cluster, Forecast, LevelIx, Limits, NodeIx, Trace, search};
 use std::cell::Cell;
 use std::time::Duration;
 
@@ -16,10 +16,8 @@ fn trace(number: i64) -> Trace {
 
 fn simulation() -> Simulation {
     Simulation {
-        metrics: vec!["cpu".to_owned(), "memory".to_owned()],
-        nodes: 10,
-        domains: [5, 5],
-        capacity: vec![120, 150],
+        cluster: alike(&["cpu", "memory"], &[120, 150], 10, [5, 5]),
+        levels: [1, 2].map(LevelIx::new).into(),
         density: 1.2,
         steps: 120,
         kinds: (0..7).map(|at| Kind { trace: trace(at), move_cost: 1.0 + at as f64 }).collect(),
@@ -29,10 +27,7 @@ fn simulation() -> Simulation {
         secondary: vec![50, 100],
         fragmentation: 0.05,
         foresight: Some(Foresight {
-            weight: 0.1,
-            samples: 4,
-            ahead: vec![1, 5],
-            candidates: 3,
+            forecast: Forecast { weight: 0.1, samples: 4, ahead: vec![1, 5], candidates: 3 },
             traces: (7..12).map(trace).collect(),
         }),
         seed: 7,

@@ -1,5 +1,6 @@
 //! What can be wrong with the file of a cluster.
 
+use crate::error::{ReadError, WriteError};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -55,6 +56,12 @@ pub enum ClusterError {
         /// The rule.
         rule: String,
     },
+    /// A table cannot be read.
+    #[error(transparent)]
+    Table(#[from] ReadError),
+    /// A folder of tables cannot be written.
+    #[error(transparent)]
+    Folder(#[from] WriteError),
 }
 
 impl ClusterError {

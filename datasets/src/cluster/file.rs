@@ -1,70 +1,115 @@
-//! `ras-cluster/1`: a cluster as one JSON file, with the members that `schema` names.
+//! `ras-cluster/1`: a cluster as one JSON file, with the members that `schema` names, or as a folder of
+//! tables.
 //!
 //! Amounts are whole numbers in the smallest unit of their metric. A service lists its replicas by
 //! partition; replicas of a partition never share a node.
 
 use super::ClusterError;
 use super::broken::{Broken, broken, not_read};
-use super::limits::sums_are_limited;
+use super::history::History;
+use super::reader::{cluster_of, history_of};
 use super::reservation::nodes_of;
-use super::schema::{Root, ServiceOf, StateOf};
-use super::soft;
+use super::schema::{CLUSTER_FORMAT, Root, ServiceOf};
+use super::tables;
+use super::whole_file::write_whole;
+use super::written::members_of;
 use fleet::{RegionSnapshot, ReservationIx};
-use placement::{
-    Amount, Cluster, DomainIx, Group, GroupIx, Level, LevelIx, Metric, Node, NodeIx, NodeState,
-    Objective, Replica, ReplicaIx, Rule, Service, ServiceIx,
-};
-use std::collections::{BTreeMap, BTreeSet};
+use placement::Cluster;
 use std::fs;
-use std::ops::Range;
 use std::path::Path;
 
-/// The format.
-pub const CLUSTER_FORMAT: &str = "ras-cluster/1";
-/// The largest amount that is read.
-const MOST: Amount = 1_000_000_000_000_000;
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 1 << 30;
 
-/// Reads a cluster.
-pub fn read(file: &Path) -> Result<Cluster, ClusterError> {
-    read_file(file, |text| parse(text, own_nodes))
+/// Reads a cluster: a JSON file, or a folder of tables.
+pub fn read(path: &Path) -> Result<Cluster, ClusterError> {
+    read_members(path, own_nodes).map(|(_, cluster)| cluster)
 }
 
-/// Reads a cluster whose nodes are the servers of a reservation: the file has `hardware_types` in
-/// place of nodes.
+/// Reads a cluster and the history of demands beside it.
+pub fn read_with_history(path: &Path) -> Result<(Cluster, Option<History>), ClusterError> {
+    let (root, cluster) = read_members(path, own_nodes)?;
+    let history = history_of(&root).map_err(|(at, rule)| member(path, at, rule))?;
+    Ok((cluster, history))
+}
+
+/// Reads a cluster whose nodes are the servers of a reservation: the file, or folder, has
+/// `hardware_types` in place of nodes.
 pub fn read_on(
-    file: &Path,
+    path: &Path,
     snapshot: &RegionSnapshot,
     reservation: ReservationIx,
 ) -> Result<Cluster, ClusterError> {
-    read_file(file, |text| parse(text, |root| nodes_of(snapshot, reservation, root)))
+    let nodes = |root: &mut Root| nodes_of(snapshot, reservation, root);
+    read_members(path, nodes).map(|(_, cluster)| cluster)
 }
 
-fn read_file(
-    file: &Path,
-    parse: impl FnOnce(&[u8]) -> Result<Cluster, Broken>,
-) -> Result<Cluster, ClusterError> {
+/// Writes a cluster as a folder of tables, or as JSON where `path` ends with `.json`, in place of an
+/// earlier one if there is one.
+///
+/// # Errors
+/// If the system refuses, or the format has no words for a rule or the objective: rules of the format
+/// are about partitions and whole services.
+pub fn write(path: &Path, cluster: &Cluster) -> Result<(), ClusterError> {
+    let members = members_of(cluster).map_err(|(at, rule)| member(path, at, rule))?;
+    write_members(path, members)
+}
+
+/// Writes what one file or folder holds as the other form.
+///
+/// # Errors
+/// As [`read`] and [`write`].
+pub fn convert(from: &Path, to: &Path) -> Result<(), ClusterError> {
+    let (root, _) = read_members(from, own_nodes)?;
+    write_members(to, root)
+}
+
+fn write_members(path: &Path, root: Root) -> Result<(), ClusterError> {
+    if path.extension().is_none_or(|extension| extension != "json") {
+        let wishes = |of: &ServiceOf| !of.preferred.is_empty() || !of.spread_softly.is_empty();
+        if let Some(of) = root.services.iter().find(|of| wishes(of)) {
+            let rule = "has preferred or spread_softly, which tables cannot hold";
+            return Err(member(path, format!("service {:?}", of.name), rule));
+        }
+        return Ok(tables::write(path, root)?);
+    }
+    write_whole(path, |out| Ok(serde_json::to_writer_pretty(out, &root)?))
+}
+
+fn member(file: &Path, at: impl Into<String>, rule: impl Into<String>) -> ClusterError {
+    ClusterError::Member { file: file.to_owned(), at: at.into(), rule: rule.into() }
+}
+
+/// Reads members and what they say; `nodes` completes the nodes or refuses them.
+fn read_members(
+    path: &Path,
+    nodes: impl FnOnce(&mut Root) -> Result<(), Broken>,
+) -> Result<(Root, Cluster), ClusterError> {
+    let is_folder = path.is_dir();
+    let file = if is_folder { &path.join(tables::CLUSTER_FILE) } else { path };
     let length = fs::metadata(file).map_err(ClusterError::file(file))?.len();
-    let rule = |at: &str, rule: String| ClusterError::Member {
-        file: file.to_owned(),
-        at: at.to_owned(),
-        rule,
-    };
     if length > LARGEST {
-        return Err(rule("the file", format!("has {length} bytes; at most {LARGEST} are read")));
+        let rule = format!("has {length} bytes; at most {LARGEST} are read");
+        return Err(member(file, "the file", rule));
     }
     let text = fs::read(file).map_err(ClusterError::file(file))?;
-    parse(&text).map_err(|(at, of)| rule(&at, of))
+    let mut root = parse(&text).map_err(|(at, rule)| member(file, at, rule))?;
+    if is_folder {
+        tables::read(path, &mut root)?;
+    }
+    match nodes(&mut root).and_then(|()| cluster_of(&root)) {
+        Ok(cluster) => Ok((root, cluster)),
+        Err((at, rule)) if is_folder => {
+            let (table, at) = tables::place_of(&root, &at);
+            Err(member(&path.join(table), at, rule))
+        }
+        Err((at, rule)) => Err(member(file, at, rule)),
+    }
 }
 
-/// Parses a file; `nodes` completes the nodes or refuses them.
-fn parse(
-    text: &[u8],
-    nodes: impl FnOnce(&mut Root) -> Result<(), Broken>,
-) -> Result<Cluster, Broken> {
+fn parse(text: &[u8]) -> Result<Root, Broken> {
     let mut json = serde_json::Deserializer::from_slice(text);
-    let mut root: Root =
+    let root: Root =
         serde_path_to_error::deserialize(&mut json).map_err(|error| not_read(&error))?;
     json.end().map_err(|error| ("the file".to_owned(), error.to_string()))?;
     if root.format != CLUSTER_FORMAT {
@@ -73,8 +118,7 @@ fn parse(
             format!("is {:?}; this reads {CLUSTER_FORMAT:?}", root.format),
         ));
     }
-    nodes(&mut root)?;
-    Reader::new(&root)?.read(&root)
+    Ok(root)
 }
 
 fn own_nodes(root: &mut Root) -> Result<(), Broken> {
@@ -84,298 +128,11 @@ fn own_nodes(root: &mut Root) -> Result<(), Broken> {
     }
 }
 
-/// Positions by name.
-struct Reader<'r> {
-    metrics: BTreeMap<&'r str, usize>,
-    nodes: BTreeMap<&'r str, usize>,
-    levels: BTreeMap<&'r str, LevelIx>,
-    services: BTreeMap<&'r str, usize>,
-}
-
-/// Groups of whole services, made where a rule is about one.
-#[derive(Default)]
-struct WholeServices {
-    /// Positions of the replicas of each service.
-    replicas: Vec<Range<usize>>,
-    groups: BTreeMap<usize, GroupIx>,
-}
-
-impl WholeServices {
-    fn group(&mut self, cluster: &mut Cluster, service: usize) -> GroupIx {
-        let replicas = self.replicas[service].clone();
-        *self.groups.entry(service).or_insert_with(|| {
-            let name = cluster.services[service].name.clone();
-            let members = replicas.map(ReplicaIx::new).collect();
-            cluster.groups.push(Group { name, members });
-            GroupIx::new(cluster.groups.len() - 1)
-        })
-    }
-}
-
-/// Positions of names, each of which may stand once.
-fn positions<'r>(
-    kind: &str,
-    names: impl Iterator<Item = &'r str>,
-) -> Result<BTreeMap<&'r str, usize>, Broken> {
-    let mut known = BTreeMap::new();
-    for (position, name) in names.enumerate() {
-        if name.is_empty() {
-            return Err(broken(format!("{kind}[{position}].name"), "is empty"));
-        }
-        if known.insert(name, position).is_some() {
-            return Err(broken(
-                format!("{kind}[{position}].name"),
-                format!("{name:?} stands twice"),
-            ));
-        }
-    }
-    Ok(known)
-}
-
-impl<'r> Reader<'r> {
-    fn new(root: &'r Root) -> Result<Reader<'r>, Broken> {
-        let metrics = positions("metrics", root.metrics.iter().map(|of| of.name.as_str()))?;
-        let nodes = positions("nodes", root.nodes.iter().map(|of| of.name.as_str()))?;
-        let services = positions("services", root.services.iter().map(|of| of.name.as_str()))?;
-        let named = root.nodes.iter().flat_map(|node| node.domains.keys().map(String::as_str));
-        let named: BTreeSet<&str> = named.collect();
-        if named.contains(NODE) {
-            return Err(broken("nodes", format!("{NODE:?} is the level of the nodes themselves")));
-        }
-        let levels = std::iter::once(NODE).chain(named);
-        let levels = levels.enumerate().map(|(position, name)| (name, LevelIx::new(position)));
-        Ok(Reader { metrics, nodes, levels: levels.collect(), services })
-    }
-
-    fn read(&self, root: &'r Root) -> Result<Cluster, Broken> {
-        let mut cluster = Cluster {
-            name: root.name.clone(),
-            metrics: (root.metrics.iter())
-                .map(|of| Metric { name: of.name.clone(), transient: of.transient })
-                .collect(),
-            levels: self.read_levels(root),
-            nodes: Vec::new(),
-            services: Vec::new(),
-            replicas: Vec::new(),
-            groups: Vec::new(),
-            rules: Vec::new(),
-            objective: root.objective.read(&self.metrics, &self.levels)?,
-        };
-        for (position, node) in root.nodes.iter().enumerate() {
-            let at = format!("nodes[{position}].capacity");
-            let mut capacity = vec![None; root.metrics.len()];
-            for (metric, amount) in self.amounts(&at, &node.capacity)? {
-                capacity[metric] = Some(amount);
-            }
-            let state = match node.state {
-                StateOf::Up => NodeState::Up,
-                StateOf::Closed => NodeState::Closed,
-                StateOf::Draining => NodeState::Draining,
-                StateOf::Down => NodeState::Down,
-            };
-            cluster.nodes.push(Node { name: node.name.clone(), state, capacity });
-        }
-        let mut whole = WholeServices::default();
-        for (position, service) in root.services.iter().enumerate() {
-            let first = cluster.replicas.len();
-            self.service(root, position, service, &mut cluster)?;
-            whole.replicas.push(first..cluster.replicas.len());
-        }
-        let names = cluster.replicas.iter().map(|replica| replica.name.as_str());
-        positions("replicas", names)?;
-        sums_are_limited(&cluster)?;
-        for (position, service) in root.services.iter().enumerate() {
-            soft::read(
-                root,
-                &self.levels,
-                (position, service),
-                whole.replicas[position].start,
-                &mut cluster,
-            )?;
-            self.rules(position, service, &mut whole, &mut cluster)?;
-        }
-        Ok(cluster)
-    }
-
-    fn read_levels(&self, root: &Root) -> Vec<Level> {
-        let mut levels: Vec<(&str, LevelIx)> =
-            self.levels.iter().map(|(name, level)| (*name, *level)).collect();
-        levels.sort_by_key(|(_, level)| *level);
-        let read = |name: &str| {
-            let mut domains: Vec<String> = Vec::new();
-            let mut known: BTreeMap<String, usize> = BTreeMap::new();
-            let mut domain_of = Vec::new();
-            for node in &root.nodes {
-                // A node without a domain is one of its own, under a name that no domain has.
-                let domain = node.domains.get(name).map_or_else(
-                    || format!("{}{}", if name == NODE { "" } else { "node " }, node.name),
-                    |domain| domain.clone(),
-                );
-                let position = *known.entry(domain.clone()).or_insert(domains.len());
-                if position == domains.len() {
-                    domains.push(domain);
-                }
-                domain_of.push(DomainIx::new(position));
-            }
-            Level { name: name.to_owned(), domains, domain_of }
-        };
-        levels.into_iter().map(|(name, _)| read(name)).collect()
-    }
-
-    fn level(&self, at: &str, name: &str) -> Result<LevelIx, Broken> {
-        let unknown = || broken(at, format!("no node has a domain of the level {name:?}"));
-        self.levels.get(name).copied().ok_or_else(unknown)
-    }
-
-    fn node(&self, at: &str, name: &str) -> Result<usize, Broken> {
-        let unknown = || broken(at, format!("there is no node {name:?}"));
-        self.nodes.get(name).copied().ok_or_else(unknown)
-    }
-
-    fn amounts(
-        &self,
-        at: &str,
-        of: &BTreeMap<String, Amount>,
-    ) -> Result<Vec<(usize, Amount)>, Broken> {
-        let amount = |(name, amount): (&String, &Amount)| {
-            let at = format!("{at}.{name}");
-            let Some(metric) = self.metrics.get(name.as_str()) else {
-                return Err(broken(at, "there is no such metric"));
-            };
-            if !(0..=MOST).contains(amount) {
-                return Err(broken(at, format!("is {amount}; it must be from 0 to {MOST}")));
-            }
-            Ok((*metric, *amount))
-        };
-        of.iter().map(amount).collect()
-    }
-
-    fn service(
-        &self,
-        root: &Root,
-        position: usize,
-        of: &ServiceOf,
-        cluster: &mut Cluster,
-    ) -> Result<(), Broken> {
-        let at = format!("services[{position}]");
-        for (partition, replicas) in of.partitions.iter().enumerate() {
-            let first = cluster.replicas.len();
-            for (replica, it) in replicas.iter().enumerate() {
-                let at = format!("{at}.partitions[{partition}][{replica}]");
-                let mut demand = vec![0; cluster.metrics.len()];
-                for (metric, amount) in self.amounts(&format!("{at}.demand"), &it.demand)? {
-                    demand[metric] = amount;
-                }
-                let node = it.node.as_ref().map(|name| self.node(&format!("{at}.node"), name));
-                let move_cost = it.move_cost.unwrap_or(of.move_cost);
-                if !(0.0..=1e9).contains(&move_cost) {
-                    return Err(broken(format!("{at}.move_cost"), "must be from 0 to 1e9"));
-                }
-                cluster.replicas.push(Replica {
-                    name: it.name.clone(),
-                    service: ServiceIx::new(position),
-                    role: it.role.into(),
-                    node: node.transpose()?.map(NodeIx::new),
-                    demand,
-                    move_cost,
-                });
-            }
-            let of_partition: Vec<ReplicaIx> =
-                (first..cluster.replicas.len()).map(ReplicaIx::new).collect();
-            self.partition(&at, partition, of, of_partition, cluster)?;
-        }
-        let allowed = self.allowed(root, &at, of)?;
-        cluster.services.push(Service { name: of.name.clone(), allowed });
-        Ok(())
-    }
-
-    /// Replicas of a partition are on different nodes, and spread over domains.
-    fn partition(
-        &self,
-        at: &str,
-        partition: usize,
-        of: &ServiceOf,
-        members: Vec<ReplicaIx>,
-        cluster: &mut Cluster,
-    ) -> Result<(), Broken> {
-        if members.len() < 2 {
-            return Ok(());
-        }
-        let count = members.len();
-        let group = GroupIx::new(cluster.groups.len());
-        cluster.groups.push(Group { name: format!("{}/{partition}", of.name), members });
-        cluster.rules.push(Rule::PerDomain { group, level: LevelIx::NODE, most: 1 });
-        if let Objective::Failovers(objective) = &mut cluster.objective {
-            objective.swaps.partitions.push(group);
-        }
-        for name in &of.spread {
-            let level = self.level(&format!("{at}.spread"), name)?;
-            let domains = cluster.levels[level.ix()].domains.len().max(1);
-            let most = u32::try_from(count.div_ceil(domains)).unwrap_or(u32::MAX);
-            cluster.rules.push(Rule::PerDomain { group, level, most });
-        }
-        Ok(())
-    }
-
-    fn allowed(&self, root: &Root, at: &str, of: &ServiceOf) -> Result<Option<Vec<bool>>, Broken> {
-        if of.labels.is_empty() && of.blocked_nodes.is_empty() {
-            return Ok(None);
-        }
-        let mut allowed: Vec<bool> = root.nodes.iter().map(|node| node.has(&of.labels)).collect();
-        for name in &of.blocked_nodes {
-            allowed[self.node(&format!("{at}.blocked_nodes"), name)?] = false;
-        }
-        Ok(Some(allowed))
-    }
-
-    /// Rules about whole services.
-    fn rules(
-        &self,
-        position: usize,
-        of: &ServiceOf,
-        whole: &mut WholeServices,
-        cluster: &mut Cluster,
-    ) -> Result<(), Broken> {
-        let at = format!("services[{position}]");
-        for (name, least) in &of.at_least {
-            let level = self.level(&format!("{at}.at_least"), name)?;
-            let group = whole.group(cluster, position);
-            cluster.rules.push(Rule::AtLeast { group, level, least: *least });
-        }
-        for (name, most) in &of.at_most {
-            let level = self.level(&format!("{at}.at_most"), name)?;
-            let group = whole.group(cluster, position);
-            cluster.rules.push(Rule::AtMost { group, level, most: *most });
-        }
-        for (member, neighbours) in [("near", &of.near), ("apart", &of.apart)] {
-            for neighbour in neighbours {
-                let at = format!("{at}.{member}");
-                let level = self.level(&at, &neighbour.level)?;
-                let Some(other) = self.services.get(neighbour.service.as_str()) else {
-                    let rule = format!("there is no service {:?}", neighbour.service);
-                    return Err(broken(at, rule));
-                };
-                let (group, to) = (whole.group(cluster, position), whole.group(cluster, *other));
-                if group == to {
-                    return Err(broken(at, "a service is always near itself"));
-                }
-                cluster.rules.push(match member {
-                    "near" => Rule::Near { group, to, level },
-                    _ => Rule::Apart { group, from: to, level },
-                });
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The level of the nodes themselves.
-const NODE: &str = "node";
-
 #[cfg(test)]
 mod tests {
-    use super::{own_nodes, parse};
-    use placement::{Limits, search};
+    use super::super::broken::Broken;
+    use super::{cluster_of, own_nodes, parse};
+    use placement::{Cluster, Limits, search};
     use serde_json::{Value, json};
 
     fn whole() -> Value {
@@ -402,9 +159,15 @@ mod tests {
         })
     }
 
+    fn read(file: &Value) -> Result<Cluster, Broken> {
+        let mut root = parse(file.to_string().as_bytes())?;
+        own_nodes(&mut root)?;
+        cluster_of(&root)
+    }
+
     #[test]
     fn rules_of_a_file_hold_in_the_answer() {
-        let cluster = parse(whole().to_string().as_bytes(), own_nodes).expect("it is whole");
+        let cluster = read(&whole()).expect("it is whole");
         let found = search(&cluster, &Limits::rounds(1));
         assert!(found.violations.is_empty(), "{:?}", found.violations);
         let node = |name: &str| {
@@ -422,7 +185,7 @@ mod tests {
     fn fewest_nodes_is_an_objective() {
         let mut file = whole();
         file["objective"] = json!({"fewest_nodes": {}});
-        let cluster = parse(file.to_string().as_bytes(), own_nodes).expect("it is whole");
+        let cluster = read(&file).expect("it is whole");
         let found = search(&cluster, &Limits::rounds(10));
         assert!(found.violations.is_empty(), "{:?}", found.violations);
         // Replicas of `db` are in two racks; `batch` may join one of them, `api` is near them.
@@ -438,7 +201,7 @@ mod tests {
             {"labels": {"disk": ["hdd"]}, "role": "instance", "weight": 1.5}
         ]);
         file["objective"] = json!({"failovers": {"balance": 0.25}});
-        let cluster = parse(file.to_string().as_bytes(), own_nodes).expect("it is whole");
+        let cluster = read(&file).expect("it is whole");
         let found = search(&cluster, &Limits::rounds(1));
         assert_eq!(found.violations, []);
         // The only node with a disk of the other kind is worth a move, a rack of one's own is not.
@@ -446,7 +209,7 @@ mod tests {
         assert_eq!((terms("moves"), terms("preferred"), terms("spread")), (1.0, 0.0, 0.5));
         assert!(terms("balance") > 0.0 && terms("balance") < 0.25);
         file["objective"] = json!({"balance": {}});
-        let (at, rule) = parse(file.to_string().as_bytes(), own_nodes).expect_err("not weighed");
+        let (at, rule) = read(&file).expect_err("not weighed");
         assert_eq!(at, "services[0]");
         assert!(rule.contains("only objective.failovers"), "{rule}");
     }
@@ -457,7 +220,7 @@ mod tests {
         let replica = |at: usize| json!([{"name": format!("r{at}"), "demand": {"cpu": most}}]);
         let mut file = whole();
         file["services"][2]["partitions"] = (0..5_000).map(replica).collect();
-        let (at, rule) = parse(file.to_string().as_bytes(), own_nodes).expect_err("too much");
+        let (at, rule) = read(&file).expect_err("too much");
         assert_eq!(at, "metric \"cpu\"");
         assert!(rule.contains("add up to more than"), "{rule}");
     }
@@ -469,7 +232,7 @@ mod tests {
             ("/nodes/1/name", json!("n1"), "nodes[1].name", "stands twice"),
             ("/nodes/0/capacity/cpu", json!(-1), "nodes[0].capacity.cpu", "must be from 0"),
             ("/nodes/0/capacity/cpu", json!(0.5), "nodes[0].capacity.cpu", "invalid type"),
-            ("/services/0/spread/0", json!("row"), "services[0].spread", "no node has a domain"),
+            ("/services/0/spread/0", json!("row"), "services[0].spread[0]", "no node has a domain"),
             (
                 "/services/0/partitions/0/0/node",
                 json!("n9"),
@@ -477,8 +240,13 @@ mod tests {
                 "no node",
             ),
             ("/services/0/partitions/0/1/name", json!("db-0"), "replicas[1].name", "stands twice"),
-            ("/services/1/near/0/service", json!("x"), "services[1].near", "no service"),
-            ("/services/1/near/0/service", json!("api"), "services[1].near", "near itself"),
+            ("/services/1/near/0/service", json!("x"), "services[1].near[0].service", "no service"),
+            (
+                "/services/1/near/0/service",
+                json!("api"),
+                "services[1].near[0].service",
+                "near itself",
+            ),
             (
                 "/services/1/preferred",
                 json!([{"labels": {"disk": ["tape"]}, "weight": 1}]),
@@ -514,8 +282,7 @@ mod tests {
                     file.pointer_mut(parent).expect("a member")[member] = value;
                 }
             }
-            let (found_at, found_rule) =
-                parse(file.to_string().as_bytes(), own_nodes).expect_err("it breaks a rule");
+            let (found_at, found_rule) = read(&file).expect_err("it breaks a rule");
             assert_eq!(found_at, at);
             assert!(found_rule.contains(rule), "{found_rule}");
         }

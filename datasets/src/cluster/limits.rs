@@ -3,8 +3,10 @@
 use super::broken::{Broken, broken};
 use placement::{Amount, Cluster};
 
+/// The largest amount that is read.
+pub const MOST: Amount = 1_000_000_000_000_000;
 /// The largest sum of the demands, or the capacities, of a metric: it fits 63 bits with room.
-const SUM: Amount = 4_000_000_000_000_000_000;
+pub const SUM: Amount = 4_000_000_000_000_000_000;
 
 /// A sum that is not above the limit.
 fn limited(mut amounts: impl Iterator<Item = Amount>) -> bool {

@@ -1,14 +1,14 @@
 //! What a file wants to be minimized.
 
 use super::broken::{Broken, broken};
-use placement::{Evenness, Failovers, LevelIx, Objective, Soft, Swaps};
-use serde::Deserialize;
-use std::collections::BTreeMap;
+use placement::{Cluster, Evenness, Failovers, LevelIx, Objective, Soft, Swaps};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
 
 /// The largest weight that is read.
 const MOST: f64 = 1e9;
 
-#[derive(Deserialize)]
+#[derive(Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ObjectiveOf {
     /// Moves by weight, and failovers to expect because of fragmentation.
@@ -23,6 +23,8 @@ pub enum ObjectiveOf {
         /// Cost of a deviation of the load by a whole node.
         #[serde(default)]
         balance: f64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        capacity: Option<CapacityOf>,
     },
     /// Even load with few moves.
     Balance {
@@ -37,9 +39,36 @@ pub enum ObjectiveOf {
     FewestNodes {},
 }
 
+/// Failovers to expect because of demands in future: SIL eq. 13 and 14, with the defaults of section 7.2.
+#[derive(Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CapacityOf {
+    /// Their weight, in failovers: SIL's w_c.
+    pub weight: f64,
+    /// Number of samples of each replica's demand: SIL's |L|.
+    pub samples: usize,
+    /// Points in time of a sample, in minutes from now: SIL's O.
+    pub horizons_minutes: Vec<u32>,
+    /// Chooses the samples.
+    pub seed: u64,
+}
+
+impl Default for CapacityOf {
+    fn default() -> CapacityOf {
+        let horizons_minutes = vec![5, 30, 60, 1_000, 5_000];
+        CapacityOf { weight: 0.1, samples: 10, horizons_minutes, seed: 1 }
+    }
+}
+
 impl Default for ObjectiveOf {
     fn default() -> ObjectiveOf {
-        ObjectiveOf::Failovers { fragmentation: 0.0, levels: Vec::new(), swap: one(), balance: 0.0 }
+        ObjectiveOf::Failovers {
+            fragmentation: 0.0,
+            levels: Vec::new(),
+            swap: one(),
+            balance: 0.0,
+            capacity: None,
+        }
     }
 }
 
@@ -48,20 +77,71 @@ fn one() -> f64 {
 }
 
 impl ObjectiveOf {
-    /// The objective, for metrics and levels by name.
+    /// What it says of demands in future.
+    pub fn capacity(&self) -> Option<&CapacityOf> {
+        match self {
+            ObjectiveOf::Failovers { capacity, .. } => capacity.as_ref(),
+            ObjectiveOf::Balance { .. } | ObjectiveOf::FewestNodes {} => None,
+        }
+    }
+
+    /// The objective without demands in future, for metrics and levels by name.
     pub fn read(
         &self,
-        metrics: &BTreeMap<&str, usize>,
+        metrics: &HashMap<&str, usize>,
         levels: &BTreeMap<&str, LevelIx>,
     ) -> Result<Objective, Broken> {
         match self {
-            ObjectiveOf::Failovers { fragmentation, levels: named, swap, balance } => {
+            ObjectiveOf::Failovers { fragmentation, levels: named, swap, balance, .. } => {
                 failovers([*fragmentation, *swap, *balance], named, levels)
             }
             ObjectiveOf::Balance { weights, moves } => balance(weights, *moves, metrics),
             ObjectiveOf::FewestNodes {} => Ok(Objective::FewestNodes),
         }
     }
+}
+
+impl ObjectiveOf {
+    /// The members of a cluster's objective.
+    pub fn written(cluster: &Cluster) -> Result<ObjectiveOf, Broken> {
+        match &cluster.objective {
+            Objective::Failovers(Failovers { futures: Some(_), .. })
+            | Objective::Balance(Evenness { futures: Some(_), .. }) => {
+                Err(broken("objective", "has drawn demands in future; the format has a history"))
+            }
+            Objective::Failovers(of) => Ok(ObjectiveOf::Failovers {
+                balance: balance_of(of)?,
+                swap: of.swaps.cost,
+                fragmentation: of.fragmentation,
+                levels: (of.levels.iter())
+                    .map(|level| cluster.levels[level.ix()].name.clone())
+                    .collect(),
+                capacity: None,
+            }),
+            Objective::Balance(of) => Ok(ObjectiveOf::Balance {
+                weights: (cluster.metrics.iter().zip(&of.weights))
+                    .map(|(metric, weight)| (metric.name.clone(), *weight))
+                    .collect(),
+                moves: of.moves,
+            }),
+            Objective::FewestNodes => Ok(ObjectiveOf::FewestNodes {}),
+            Objective::Reassignment(_) => {
+                Err(broken("objective", "costs of the challenge have no members in the format"))
+            }
+        }
+    }
+}
+
+/// The weight of an even load; other wishes are not written.
+fn balance_of(of: &Failovers) -> Result<f64, Broken> {
+    let weight = |soft: &Soft| match soft {
+        Soft::Balance { weight } => Ok(*weight),
+        _ => Err(broken(
+            "objective",
+            "has wishes of single groups; the format has those of services",
+        )),
+    };
+    of.soft.iter().map(weight).sum()
 }
 
 /// A weight that is not above the limit.
@@ -104,7 +184,7 @@ fn failovers(
 fn balance(
     weights: &BTreeMap<String, f64>,
     moves: f64,
-    metrics: &BTreeMap<&str, usize>,
+    metrics: &HashMap<&str, usize>,
 ) -> Result<Objective, Broken> {
     let at = "objective.balance";
     let mut of = Evenness::of(metrics.len());
@@ -124,7 +204,7 @@ mod tests {
     use super::ObjectiveOf;
     use placement::Objective;
     use serde_json::json;
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, HashMap};
 
     #[test]
     fn weights_of_failovers_are_limited() {
@@ -135,14 +215,14 @@ mod tests {
         ] {
             let of: ObjectiveOf = serde_json::from_value(json!({"failovers": failovers}))
                 .expect("its members are known");
-            let read = of.read(&BTreeMap::new(), &BTreeMap::new());
+            let read = of.read(&HashMap::new(), &BTreeMap::new());
             assert_eq!(read.expect_err("it breaks a rule").0, at);
         }
     }
 
     #[test]
     fn objective_of_balance_has_weights_by_metric() {
-        let metrics = BTreeMap::from([("cpu", 0), ("disk", 1)]);
+        let metrics = HashMap::from([("cpu", 0), ("disk", 1)]);
         let read = |balance: serde_json::Value| {
             let of: ObjectiveOf =
                 serde_json::from_value(json!({"balance": balance})).expect("its members are known");

@@ -6,44 +6,49 @@ use crate::cluster::{
     Amount, Cluster, DomainIx, Failovers, Futures, Group, GroupIx, Level, LevelIx, Metric, Node,
     NodeState, Objective, Replica, ReplicaIx, Role, Rule, Service, ServiceIx,
 };
-use crate::random::Random;
 use std::sync::Arc;
 
 /// The levels after that of the nodes.
 const LEVELS: [&str; 2] = ["fault_domain", "upgrade_domain"];
 
-fn levels() -> [LevelIx; 2] {
-    [1, 2].map(LevelIx::new)
+/// Nodes that are all alike, in fault domains and upgrade domains: levels 1 and 2 of the cluster. SIL
+/// section 7.2.
+pub fn alike(metrics: &[&str], capacity: &[Amount], nodes: usize, domains: [usize; 2]) -> Cluster {
+    // Nodes of an upgrade domain stand side by side, those of a fault domain apart, so that any two
+    // share at most one of their domains where there are not too many of them.
+    let [fault, upgrade] = domains;
+    let levels = [
+        level("node", nodes, |node| node, nodes),
+        level(LEVELS[0], nodes, |node| node % fault.max(1), fault),
+        level(LEVELS[1], nodes, |node| node * upgrade / nodes.max(1), upgrade),
+    ];
+    let capacity: Vec<Option<Amount>> = capacity.iter().copied().map(Some).collect();
+    let node =
+        |node| Node { name: format!("n{node}"), state: NodeState::Up, capacity: capacity.clone() };
+    let metric = |name: &&str| Metric { name: (*name).to_owned(), transient: false };
+    let mut cluster = Cluster::builder("nodes").build();
+    cluster.metrics = metrics.iter().map(metric).collect();
+    cluster.levels = levels.into();
+    cluster.nodes = (0..nodes).map(node).collect();
+    cluster
 }
 
 impl Tenants<'_> {
     /// The cluster now.
     pub(super) fn cluster(&self) -> Cluster {
         let of = self.of;
-        let names: Vec<String> = (0..of.nodes).map(|node| format!("n{node}")).collect();
-        // Nodes of an upgrade domain stand side by side, those of a fault domain apart, so that any two
-        // share at most one of their domains where there are not too many of them.
-        let [fault, upgrade] = of.domains;
-        let by_level = [
-            level("node", of.nodes, |node| node, of.nodes),
-            level(LEVELS[0], of.nodes, |node| node % fault.max(1), fault),
-            level(LEVELS[1], of.nodes, |node| node * upgrade / of.nodes.max(1), upgrade),
-        ];
-        let capacity: Vec<Option<Amount>> = of.capacity.iter().copied().map(Some).collect();
-        let node = |name| Node { name, state: NodeState::Up, capacity: capacity.clone() };
-        let metric = |name: &String| Metric { name: name.clone(), transient: false };
         let mut cluster = Cluster {
             name: format!("step {}", self.step),
-            metrics: of.metrics.iter().map(metric).collect(),
-            levels: by_level.into(),
-            nodes: names.into_iter().map(node).collect(),
+            metrics: of.cluster.metrics.clone(),
+            levels: of.cluster.levels.clone(),
+            nodes: of.cluster.nodes.clone(),
             services: Vec::new(),
             replicas: Vec::new(),
             groups: Vec::new(),
             rules: Vec::new(),
             objective: Objective::Failovers(Failovers {
                 fragmentation: of.fragmentation,
-                levels: levels().into(),
+                levels: of.levels.clone(),
                 futures: of.foresight.as_ref().map(|foresight| self.futures(foresight)),
                 ..Failovers::default()
             }),
@@ -75,7 +80,7 @@ impl Tenants<'_> {
             let members = (first..cluster.replicas.len()).map(ReplicaIx::new).collect();
             cluster.groups.push(Group { name: name.clone(), members });
             cluster.rules.push(Rule::PerDomain { group, level: LevelIx::NODE, most: 1 });
-            for level in levels() {
+            for level in self.of.levels.iter().copied() {
                 let domains = cluster.levels[level.ix()].domains.len().max(1);
                 let most = tenant.nodes.len().div_ceil(domains);
                 let most = u32::try_from(most).unwrap_or(u32::MAX);
@@ -90,53 +95,21 @@ impl Tenants<'_> {
         let mut demand = Vec::new();
         for tenant in &self.tenants {
             let primary = self.samples(foresight, tenant);
-            let metrics = self.of.metrics.len();
+            let metrics = self.of.cluster.metrics.len();
             let scaled = (primary.iter().enumerate())
                 .map(|(at, amount)| self.scaled(1, at % metrics, *amount));
             let secondary: Arc<[Amount]> = scaled.collect();
             demand.push(Arc::from(primary));
             demand.extend((1..tenant.nodes.len()).map(|_| Arc::clone(&secondary)));
         }
-        Futures { weight: foresight.weight, samples: foresight.samples, demand }
+        Futures { weight: foresight.forecast.weight, samples: foresight.forecast.samples, demand }
     }
 
     /// Samples of a primary's demand in future, by sample, time and metric.
     fn samples(&self, foresight: &Foresight, tenant: &Tenant) -> Vec<Amount> {
         let (now, peak) = (self.now(tenant), self.kind(tenant).trace.peak());
         let seed = self.of.seed.rotate_left(48) ^ (tenant.number << 24) ^ self.step as u64;
-        let mut random = Random::new(!seed);
-        let share = |amounts: &[Amount], peak: &[Amount], metric: usize| {
-            amounts[metric] as f64 / peak[metric].max(1) as f64
-        };
-        let mut samples = Vec::new();
-        if foresight.traces.is_empty() {
-            return samples;
-        }
-        for _ in 0..foresight.samples {
-            let mut nearest = (f64::INFINITY, 0, 0);
-            for _ in 0..foresight.candidates.max(1) {
-                let at = random.below(foresight.traces.len());
-                let trace = &foresight.traces[at];
-                let start = random.below(trace.steps());
-                let apart = (0..now.len()).map(|metric| {
-                    let theirs = share(trace.at(start), trace.peak(), metric);
-                    (theirs - share(now, peak, metric)).abs()
-                });
-                let apart: f64 = apart.sum();
-                if apart < nearest.0 {
-                    nearest = (apart, at, start);
-                }
-            }
-            let (_, at, start) = nearest;
-            let trace = &foresight.traces[at];
-            for ahead in &foresight.ahead {
-                let then = trace.at(start + ahead);
-                samples.extend((0..now.len()).map(|metric| {
-                    (share(then, trace.peak(), metric) * peak[metric] as f64).round() as Amount
-                }));
-            }
-        }
-        samples
+        foresight.forecast.draw(&foresight.traces, now, peak, !seed)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The tenants of a simulated cluster: who comes, who leaves, what they need.
 
 use super::{Kind, Simulation, Tick};
-use crate::cluster::{Amount, NodeIx};
+use crate::cluster::{Amount, Node, NodeIx};
 use crate::random::Random;
 
 /// A tenant that is there.
@@ -42,7 +42,7 @@ impl<'s> Tenants<'s> {
         self.left += leave.len() as u64;
         self.peak -= leave.iter().map(|tenant| self.peak_of(tenant)).sum::<Amount>();
         // Kinds that need nothing would come for ever.
-        let most = self.of.kinds.len() * self.of.nodes * MOST_BY_NODE;
+        let most = self.of.kinds.len() * self.of.cluster.nodes.len() * MOST_BY_NODE;
         while self.density() < self.of.density && self.tenants.len() < most {
             let tenant = self.draw(self.came);
             self.came += 1;
@@ -83,7 +83,8 @@ impl<'s> Tenants<'s> {
     }
 
     fn density(&self) -> f64 {
-        self.peak as f64 / (self.of.capacity[0] as f64 * self.of.nodes as f64)
+        let capacity = self.of.cluster.nodes.iter().filter_map(|node| node.capacity[0]);
+        self.peak as f64 / capacity.map(|amount| amount as f64).sum::<f64>()
     }
 
     pub(super) fn has_unplaced(&self) -> bool {
@@ -92,8 +93,8 @@ impl<'s> Tenants<'s> {
 
     /// Whether each node is over its capacity in any metric.
     pub(super) fn over(&self) -> Vec<bool> {
-        let metrics = self.of.metrics.len();
-        let mut usage = vec![vec![0; metrics]; self.of.nodes];
+        let metrics = self.of.cluster.metrics.len();
+        let mut usage = vec![vec![0; metrics]; self.of.cluster.nodes.len()];
         for tenant in &self.tenants {
             for (replica, node) in tenant.nodes.iter().enumerate() {
                 let Some(node) = node else { continue };
@@ -102,10 +103,11 @@ impl<'s> Tenants<'s> {
                 }
             }
         }
-        let is_over = |usage: &Vec<Amount>| {
-            usage.iter().zip(&self.of.capacity).any(|(used, capacity)| used > capacity)
+        let is_over = |(usage, node): (&Vec<Amount>, &Node)| {
+            let mut limits = usage.iter().zip(&node.capacity);
+            limits.any(|(used, limit)| limit.is_some_and(|limit| *used > limit))
         };
-        usage.iter().map(is_over).collect()
+        usage.iter().zip(&self.of.cluster.nodes).map(is_over).collect()
     }
 
     /// Takes the node of each replica, in the order of `cluster`.
@@ -117,7 +119,7 @@ impl<'s> Tenants<'s> {
     }
 
     pub(super) fn tick(&self) -> Tick {
-        let mut demand = vec![0; self.of.metrics.len()];
+        let mut demand = vec![0; self.of.cluster.metrics.len()];
         for tenant in &self.tenants {
             for replica in 0..tenant.nodes.len() {
                 for (metric, amount) in self.now(tenant).iter().enumerate() {

@@ -2,6 +2,8 @@
 
 use crate::quantity;
 use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,10 +11,11 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(
     after_help = "\
-CLUSTER is a JSON file (ras-cluster/1, docs/placement.md), nodes and pods as kubectl prints them, or
-a model of the ROADEF/EURO challenge 2012 with its assignment. The answer is DIR/placement.json
-(ras-placement/1) and DIR/placement.html, a page to look at; of a model also DIR/assignment.txt,
-which the checkers of the challenge read. A cluster in a file called `explain` is ./explain.
+CLUSTER is a JSON file or a folder of Parquet tables (ras-cluster/1, docs/placement.md), nodes and
+pods as kubectl prints them, or a model of the ROADEF/EURO challenge 2012 with its assignment. The
+answer is DIR/placement.json (ras-placement/1) and DIR/placement.html, a page to look at; of a model
+also DIR/assignment.txt, which the checkers of the challenge read. A cluster in a file called
+`explain` is ./explain.
 
 Examples:
   ras place cluster.json --out placed
@@ -40,6 +43,8 @@ pub struct Place {
 pub enum PlaceAction {
     /// Explain why a replica is not placed, or why it moves, and where it could run
     Explain(ExplainReplica),
+    /// Simulate weeks in which tenants come and go on the nodes of a cluster
+    Simulate(Simulate),
 }
 
 /// Where a cluster is read from.
@@ -59,13 +64,23 @@ pub struct ClusterInput {
 }
 
 /// What looks for an assignment.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
 pub enum Engine {
     /// Our own: the fewest moves, a bound, and all objectives
     #[default]
     Search,
     /// Service Fabric's simulated annealing, with its limits: at most 30 % of the replicas move
     Annealing,
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Engine::Search => "search",
+            Engine::Annealing => "annealing",
+        })
+    }
 }
 
 /// A search.
@@ -116,4 +131,52 @@ pub struct ExplainReplica {
     /// Answer of `ras place`: its folder, or placement.json [default: the assignment of today]
     #[arg(long, value_name = "PATH")]
     pub placement: Option<PathBuf>,
+}
+
+/// `ras place simulate`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The nodes, levels and history of demands are those of CLUSTER (docs/placement.md); its services are
+left out. Tenants come until the largest demands of all are DENSITY times the capacity of all nodes
+in the first metric, and leave after a while. Each has the demand of a series of the history. Every
+other series tells of demands in future. Whenever a node is over its capacity or a replica has no
+node, the engine places all replicas. All engines see the same tenants.
+
+Examples:
+  ras place simulate cluster --engine search,annealing
+  ras place simulate cluster --days 3 --density 1.8 --output json")]
+pub struct Simulate {
+    /// The cluster with its history: a JSON file or a folder of tables
+    pub cluster: PathBuf,
+    /// Days to simulate
+    #[arg(long, value_name = "COUNT", default_value_t = 21, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub days: u32,
+    /// What places the replicas; several are compared
+    #[arg(long = "engine", value_name = "ENGINE", value_enum, value_delimiter = ',', default_values_t = [Engine::Search])]
+    pub engines: Vec<Engine>,
+    /// Largest demands of all replicas over the capacity, in the first metric
+    #[arg(long, value_name = "NUMBER", default_value_t = 2.2, value_parser = density)]
+    pub density: f64,
+    /// Days that a tenant stays on average
+    #[arg(long, value_name = "COUNT", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub stay_days: u32,
+    /// Share of tenants with several replicas
+    #[arg(long, value_name = "SHARE", default_value = "25%", value_parser = quantity::share)]
+    pub replicated: f64,
+    /// Replicas of such a tenant
+    #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub replicas: u16,
+    /// Deadline for each call of a engine
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = quantity::duration)]
+    pub deadline: Duration,
+    /// Seed of tenants and engines
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub seed: u64,
+}
+
+fn density(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(density) if (0.01..=100.0).contains(&density) => Ok(density),
+        _ => Err("must be a number from 0.01 to 100".to_owned()),
+    }
 }

@@ -189,3 +189,50 @@ fn broken_cluster_is_refused_with_its_member_and_nothing_is_written() {
     assert!(error.contains("model.txt: number 3: a load cost weight is \"x\""), "{error}");
     assert_eq!(folder.names(), ["cluster.json", "model.txt"]);
 }
+
+#[test]
+fn folder_of_tables_is_placed_as_its_file_is() {
+    let folder = Folder::new();
+    folder.write("cluster.json", &cluster(30));
+    datasets::cluster::convert(&folder.path("cluster.json"), &folder.path("tables"))
+        .expect("is a cluster");
+    let of_file = folder.ras_json("place cluster.json --out placed");
+    let of_tables = folder.ras_json("place tables --out placed2");
+    assert_eq!(of_file["assignment"], of_tables["assignment"]);
+    assert!(of_file["assignment"].is_array());
+}
+
+#[test]
+fn days_are_simulated_with_the_same_tenants_for_all_engines() {
+    let folder = Folder::new();
+    let series = |name: usize| {
+        let cpu: Vec<usize> = (0..24).map(|hour| 5 + (hour * (name + 2)) % 12).collect();
+        json!({"class": "web", "name": name.to_string(), "demand": {"cpu": cpu}})
+    };
+    let node = |name: usize| json!({"name": name.to_string(), "domains": {"rack": (name % 3).to_string()}, "capacity": {"cpu": 60}});
+    let file = json!({
+        "format": "ras-cluster/1", "name": "weeks", "metrics": [{"name": "cpu"}],
+        "nodes": (0..6).map(node).collect::<Vec<_>>(),
+        "history": {"step_minutes": 60, "series": (0..6).map(series).collect::<Vec<_>>()},
+        "objective": {"failovers": {"fragmentation": 0.05, "levels": ["rack"], "capacity": {"samples": 3}}},
+    });
+    folder.write("weeks.json", &file.to_string());
+    let line = "place simulate weeks.json --days 2 --density 1.4 --deadline 20ms --engine search,annealing";
+    let done = folder.ras(line).code(0);
+    assert!(done.stderr().contains("search: day 1 of 2"), "{}", done.stderr());
+    let text = done.stdout();
+    for word in ["violations", "failovers", "invalid", "p99 ms", "annealing"] {
+        assert!(text.contains(word), "{text}");
+    }
+    let answer = folder.ras_json(line);
+    let [search, annealing] = [0, 1].map(|at| &answer["engines"][at]);
+    assert_eq!(search["engine"], "search");
+    assert!(search["calls"].as_u64().is_some_and(|calls| calls > 0), "{answer}");
+    assert!(search["latency_ms"]["p50"].is_f64(), "{answer}");
+    for member in ["tenants_came", "tenants_left", "replicas_at_end"] {
+        assert_eq!(search[member], annealing[member], "{member}");
+    }
+    folder.write("bare.json", &cluster(30));
+    folder.ras("place simulate bare.json").fails_with(&["bare.json", "has no history of demands"]);
+    folder.ras("place simulate weeks.json --density 0").fails_with(&["--density", "0.01"]);
+}

@@ -156,6 +156,7 @@ fn help_texts_match_goldens() {
         ("solve", "solve --help"),
         ("place", "place --help"),
         ("place_explain", "place explain --help"),
+        ("place_simulate", "place simulate --help"),
         ("plan", "plan --help"),
         ("apply", "apply --help"),
         ("explain", "explain --help"),

@@ -15,8 +15,8 @@ pub(super) fn read(options: &ClusterInput) -> Result<(Cluster, Vec<String>)> {
     if let Some(assignment) = &options.assignment {
         return Ok((roadef::read(file, assignment)?, Vec::new()));
     }
-    if !file.to_string_lossy().ends_with(".json") {
-        let what = format!("{}: is not a .json file", file.display());
+    if !file.is_dir() && !file.to_string_lossy().ends_with(".json") {
+        let what = format!("{}: is neither a .json file nor a folder", file.display());
         let hint = "a model of the ROADEF/EURO challenge needs --assignment FILE";
         return Err(Hinted::new(what, hint).into());
     }
@@ -27,7 +27,7 @@ pub(super) fn read(options: &ClusterInput) -> Result<(Cluster, Vec<String>)> {
         };
         return Ok((cluster::read_on(file, &snapshot, reservation)?, Vec::new()));
     }
-    if kubernetes::is_list(file) {
+    if file.is_file() && kubernetes::is_list(file) {
         let imported = kubernetes::read(file)?;
         return Ok((imported.cluster, imported.notes));
     }

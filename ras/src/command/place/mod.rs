@@ -2,6 +2,7 @@
 
 mod explain;
 mod input;
+mod simulate;
 mod text;
 
 use crate::cli::{Engine, Place, PlaceAction, Search};
@@ -31,6 +32,9 @@ const INTERVAL: Duration = Duration::from_secs(1);
 pub(super) fn run(options: &Place, context: &Context) -> Result<Verdict> {
     if let Some(PlaceAction::Explain(options)) = &options.action {
         return explain::run(options, context);
+    }
+    if let Some(PlaceAction::Simulate(options)) = &options.action {
+        return simulate::run(options, context);
     }
     // Both are required where there is no action.
     let (input, options) =
