@@ -18,10 +18,10 @@ pub enum ObjectiveOf {
         #[serde(default)]
         levels: Vec<String>,
         /// Cost of an exchange of roles as a share of the primary's move cost.
-        #[serde(default = "one")]
+        #[serde(default = "one", skip_serializing_if = "is_one")]
         swap: f64,
         /// Cost of a deviation of the load by a whole node.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "is_zero")]
         balance: f64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         capacity: Option<CapacityOf>,
@@ -74,6 +74,14 @@ impl Default for ObjectiveOf {
 
 fn one() -> f64 {
     1.0
+}
+
+fn is_one(share: &f64) -> bool {
+    *share == one()
+}
+
+fn is_zero(weight: &f64) -> bool {
+    *weight == 0.0
 }
 
 impl ObjectiveOf {
