@@ -456,7 +456,7 @@ impl Tallies {
                 return members(tally, &|at| at == domain);
             }
             if tally.used < tally.at_least {
-                // There are none while members have no node; another rule may be broken all the same.
+                // While members have no node the list may be empty; another rule may still be broken.
                 let found = members(tally, &|at| tally.counts.of(at) > 1);
                 if !found.is_empty() {
                     return found;

@@ -35,7 +35,7 @@ pub enum Event {
     Ends(usize),
 }
 
-/// A fragmented cluster, and how it came to be.
+/// A fragmented cluster, and how it grew.
 pub struct Pool {
     /// The cluster at the end: replicas that have not ended, on their nodes.
     pub cluster: Cluster,

@@ -56,7 +56,7 @@ impl Choice {
                     lowest = lowest.min(loss);
                     self.losses.push((loss, u32::try_from(node).expect("fewer than 2^32")));
                 }
-                // Eq. 2; the least itself is a candidate whatever delta is.
+                // Eq. 2; the least itself is a candidate for any delta.
                 let near = |loss: f64| loss <= lowest || loss - lowest < vro.delta;
                 let candidates = self.losses.iter().filter(|(loss, _)| near(*loss));
                 least(candidates.map(|(_, node)| *node as usize), |node| {

@@ -166,7 +166,7 @@ pub struct Simulate {
     /// Replicas of such a tenant
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub replicas: u16,
-    /// Deadline for each call of a engine
+    /// Deadline for each call of an engine
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = quantity::duration)]
     pub deadline: Duration,
     /// Seed of tenants and engines
