@@ -58,7 +58,7 @@ pub fn write(path: &Path, cluster: &Cluster) -> Result<(), ClusterError> {
 /// Writes what one file or folder holds as the other form.
 ///
 /// # Errors
-/// As [`read`] and [`write`].
+/// As [`read`] and [`write()`].
 pub fn convert(from: &Path, to: &Path) -> Result<(), ClusterError> {
     let (root, _) = read_members(from, own_nodes)?;
     write_members(to, root)
