@@ -15,8 +15,8 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use placement::simulate::{Foresight, Kind, Simulation, alike};
 use placement::{
-    Amount, Assignment, Cluster, Evenness, Failovers, Forecast, Futures, LevelIx, Limits,
-    Objective, ServiceFabric, Trace, annealing, search,
+    Amount, Assignment, Cluster, Failovers, Forecast, LevelIx, Limits, Objective, ServiceFabric,
+    Trace, annealing, search, with_energy,
 };
 use std::error::Error;
 use std::fs::File;
@@ -102,26 +102,11 @@ fn answer(technique: &str, cluster: &Cluster, seed: u64) -> Result<Assignment, S
             let largest_share = if technique == "annealing-balancing" { 0.3 } else { 0.0 };
             let settings = ServiceFabric { largest_share, ..settings };
             let limits = Limits { rounds: Some(100), ..limits };
-            let cluster = balanced(cluster, technique == "annealing-prv");
+            let cluster = with_energy(cluster, technique == "annealing-prv");
             Ok(annealing(&cluster, &settings, &limits).assignment)
         }
         _ => Err(format!("there is no technique {technique:?}")),
     }
-}
-
-/// The cluster with the energy of Service Fabric's balancer, metrics in shares of a node; with PrV, it
-/// is multiplied with one and the violations to expect.
-fn balanced(cluster: &Cluster, prv: bool) -> Cluster {
-    let mut cluster = cluster.clone();
-    let Objective::Failovers(Failovers { futures, .. }) = &cluster.objective else {
-        return cluster;
-    };
-    let futures = futures.clone().filter(|_| prv).map(|of| Futures { weight: 1.0, ..of });
-    let capacity = cluster.nodes.first().map_or(&[][..], |node| &node.capacity);
-    let weight = |of: &Option<Amount>| 1e6 / of.unwrap_or(Amount::MAX).max(1) as f64;
-    let weights = capacity.iter().map(weight).collect();
-    cluster.objective = Objective::Balance(Evenness { weights, moves: 1.0, futures });
-    cluster
 }
 
 fn without_futures(cluster: &Cluster) -> Cluster {

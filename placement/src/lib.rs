@@ -79,6 +79,6 @@ pub use schedule::{
     Blocker, MoveKind, Overlap, Schedule, ScheduledMove, Stuck, schedule, schedule_with,
 };
 pub use search::{Found, search};
-pub use service_fabric::{ServiceFabric, annealing};
+pub use service_fabric::{ServiceFabric, annealing, with_energy};
 pub use session::{Mended, Move, Session};
 pub use value::{Value, evaluate, move_costs};

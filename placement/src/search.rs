@@ -34,6 +34,16 @@ pub struct Found {
 }
 
 impl Found {
+    /// An assignment, and a value that no valid one is below; evaluated and audited.
+    pub fn new(cluster: &Cluster, assignment: Assignment, bound: f64) -> Found {
+        Found {
+            value: evaluate(cluster, &assignment),
+            bound,
+            violations: audit(cluster, &assignment),
+            assignment,
+        }
+    }
+
     /// The distance of value and bound as a share of the value; `None` if the assignment breaks a
     /// rule, because the bound is one of valid assignments.
     pub fn gap(&self) -> Option<f64> {
@@ -107,12 +117,7 @@ fn search_in_order(cluster: &Cluster, limits: &Limits) -> Found {
             None => emptied(cluster, valid().assignment(), limits),
         },
     };
-    Found {
-        value: evaluate(cluster, &assignment),
-        bound,
-        violations: audit(cluster, &assignment),
-        assignment,
-    }
+    Found::new(cluster, assignment, bound)
 }
 
 /// Empties nodes of an assignment, one by one.

@@ -7,15 +7,15 @@
 //! noted as "chosen" below.
 
 use crate::anneal::swap_is_allowed;
-use crate::audit::audit;
 use crate::bound::bound;
-use crate::cluster::{Cluster, Evenness, LevelIx, NodeIx, Objective, ReplicaIx, Role, Rule};
+use crate::cluster::{
+    Amount, Cluster, Evenness, Futures, LevelIx, NodeIx, Objective, ReplicaIx, Role, Rule,
+};
 use crate::cost::Costs;
 use crate::limits::{Limits, Progress};
 use crate::random::Random;
 use crate::search::Found;
 use crate::state::State;
-use crate::value::evaluate;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -106,12 +106,25 @@ pub fn annealing(cluster: &Cluster, settings: &ServiceFabric, limits: &Limits) -
         balancing.run(&phase, settings);
         balancing.best.1
     };
-    Found {
-        value: evaluate(cluster, &assignment),
-        bound: bound(cluster),
-        violations: audit(cluster, &assignment),
-        assignment,
-    }
+    Found::new(cluster, assignment, bound(cluster))
+}
+
+/// The cluster with the energy of Service Fabric's balancer as its objective, metrics in shares of the
+/// largest node. With `futures` it is multiplied with one and the violations to expect, if the objective
+/// of the cluster knows demands in future: PLB+PrV of SIL section 7.2.
+pub fn with_energy(cluster: &Cluster, futures: bool) -> Cluster {
+    let largest = |metric: usize| {
+        let capacities = cluster.nodes.iter().filter_map(|node| node.capacity[metric]);
+        capacities.max().unwrap_or(Amount::MAX).max(1)
+    };
+    let weights = (0..cluster.metrics.len()).map(|metric| 1e6 / largest(metric) as f64).collect();
+    let futures = match &cluster.objective {
+        Objective::Failovers(of) if futures => of.futures.clone(),
+        _ => None,
+    };
+    let futures = futures.map(|of| Futures { weight: 1.0, ..of });
+    let objective = Objective::Balance(Evenness { weights, moves: 1.0, futures });
+    Cluster { objective, ..cluster.clone() }
 }
 
 /// When a phase ends.

@@ -35,7 +35,10 @@ pub use maintenance::{
     Begin, ListMaintenance, Maintenance, MaintenanceAction, PlanMaintenance, StopMaintenance,
 };
 pub use mover::{AgentPlace, Mover, MoverOptions, Moves, MovesAction};
-pub use place::{ClusterInput, Engine, ExplainReplica, Place, PlaceAction, Search, Simulate};
+pub use place::{
+    ClusterInput, Consolidate, Consolidator, Engine, ExplainReplica, NodePolicy, Place,
+    PlaceAction, Search, Simulate, Technique,
+};
 pub use plan::{Plan, PlanSnapshot};
 pub use postgres::StoreOptions;
 pub use profile::{Profile, ProfileAction};

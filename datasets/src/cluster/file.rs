@@ -8,12 +8,11 @@ use super::ClusterError;
 use super::broken::{Broken, broken, not_read};
 use super::history::History;
 use super::reader::{cluster_of, history_of};
-use super::reservation::nodes_of;
-use super::schema::{CLUSTER_FORMAT, Root, ServiceOf};
+use super::reservation::{ServerNode, nodes_of};
+use super::schema::{CLUSTER_FORMAT, Root};
 use super::tables;
 use super::whole_file::write_whole;
 use super::written::members_of;
-use fleet::{RegionSnapshot, ReservationIx};
 use placement::Cluster;
 use std::fs;
 use std::path::Path;
@@ -35,13 +34,11 @@ pub fn read_with_history(path: &Path) -> Result<(Cluster, Option<History>), Clus
 
 /// Reads a cluster whose nodes are the servers of a reservation: the file, or folder, has
 /// `hardware_types` in place of nodes.
-pub fn read_on(
-    path: &Path,
-    snapshot: &RegionSnapshot,
-    reservation: ReservationIx,
-) -> Result<Cluster, ClusterError> {
-    let nodes = |root: &mut Root| nodes_of(snapshot, reservation, root);
-    read_members(path, nodes).map(|(_, cluster)| cluster)
+///
+/// # Errors
+/// As [`read`], and if a server is of a hardware type that the file does not name.
+pub fn read_on(path: &Path, servers: &[ServerNode]) -> Result<Cluster, ClusterError> {
+    read_members(path, |root| nodes_of(servers, root)).map(|(_, cluster)| cluster)
 }
 
 /// Writes a cluster as a folder of tables, or as JSON where `path` ends with `.json`, in place of an
@@ -66,11 +63,6 @@ pub fn convert(from: &Path, to: &Path) -> Result<(), ClusterError> {
 
 fn write_members(path: &Path, root: Root) -> Result<(), ClusterError> {
     if path.extension().is_none_or(|extension| extension != "json") {
-        let wishes = |of: &ServiceOf| !of.preferred.is_empty() || !of.spread_softly.is_empty();
-        if let Some(of) = root.services.iter().find(|of| wishes(of)) {
-            let rule = "has preferred or spread_softly, which tables cannot hold";
-            return Err(member(path, format!("service {:?}", of.name), rule));
-        }
         return Ok(tables::write(path, root)?);
     }
     write_whole(path, |out| Ok(serde_json::to_writer_pretty(out, &root)?))

@@ -23,7 +23,9 @@ mod written;
 pub use error::ClusterError;
 pub use file::{convert, read, read_on, read_with_history, write};
 pub use history::History;
+pub use reservation::{ServerNode, servers_of};
 pub use result::{
-    Move, PLACEMENT_FORMAT, PhaseMove, Placed, PlacementFile, ScheduleFile, read_assignment,
+    ConsolidationFile, Move, PLACEMENT_FORMAT, PhaseMove, Placed, PlacementFile, ScheduleFile,
+    read_assignment,
 };
 pub use schema::CLUSTER_FORMAT;

@@ -8,67 +8,88 @@ use std::collections::BTreeMap;
 /// The label of a node that names its hardware type.
 const HARDWARE_TYPE: &str = "hardware_type";
 
-/// Makes nodes of the servers that a reservation has now. Their levels are `rack`, `msb` and
-/// `datacenter`. Unavailable servers are down, and servers that leave the reservation drain.
-pub fn nodes_of(
-    snapshot: &RegionSnapshot,
-    reservation: ReservationIx,
-    root: &mut Root,
-) -> Result<(), Broken> {
+/// A server of a reservation, as a node of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerNode {
+    /// The server.
+    pub name: String,
+    /// Whether it takes replicas.
+    pub state: placement::NodeState,
+    /// Its hardware type.
+    pub hardware_type: String,
+    /// Its rack.
+    pub rack: String,
+    /// Its MSB.
+    pub msb: String,
+    /// Its datacenter.
+    pub datacenter: String,
+}
+
+/// The servers that a reservation has now. Unavailable servers are down, and servers that leave the
+/// reservation drain.
+pub fn servers_of(snapshot: &RegionSnapshot, reservation: ReservationIx) -> Vec<ServerNode> {
+    let of = |server: &Server| {
+        let (msb, datacenter) = (snapshot.msb_of(server), snapshot.datacenter_of(server));
+        let leaves = server.pending.is_some_and(|pending| pending.target != Some(reservation));
+        ServerNode {
+            name: server.id.to_string(),
+            state: match (server.available, leaves) {
+                (false, _) => placement::NodeState::Down,
+                (true, true) => placement::NodeState::Draining,
+                (true, false) => placement::NodeState::Up,
+            },
+            hardware_type: snapshot.hardware_types[server.hardware_type.ix()].to_string(),
+            rack: snapshot.racks[server.rack.ix()].id.to_string(),
+            msb: snapshot.msbs[msb.ix()].id.to_string(),
+            datacenter: snapshot.datacenters[datacenter.ix()].id.to_string(),
+        }
+    };
+    let own = snapshot.servers.iter().filter(|server| server.current == Some(reservation));
+    own.map(of).collect()
+}
+
+/// Makes nodes of servers. Their levels are `rack`, `msb` and `datacenter`.
+pub fn nodes_of(servers: &[ServerNode], root: &mut Root) -> Result<(), Broken> {
     if !root.nodes.is_empty() {
         return Err(broken(
             "nodes",
             "must be absent: the nodes are the servers of the reservation",
         ));
     }
-    let mut nodes = Vec::new();
-    for server in snapshot.servers.iter().filter(|server| server.current == Some(reservation)) {
-        let hardware = &snapshot.hardware_types[server.hardware_type.ix()];
-        let capacity = root.hardware_types.get(hardware.as_ref()).ok_or_else(|| {
-            broken(
-                "hardware_types",
-                format!("has no {:?}, which server {} is", hardware.as_ref(), server.id),
-            )
-        })?;
-        nodes.push(node(snapshot, server, reservation, hardware.as_ref(), capacity.clone()));
+    if servers.is_empty() {
+        return Err(broken("nodes", "the reservation has no server"));
     }
-    if nodes.is_empty() {
-        let name = &snapshot.reservations[reservation.ix()].id;
-        return Err(broken("nodes", format!("reservation {name} has no server")));
+    let mut nodes = Vec::new();
+    for server in servers {
+        let hardware = &server.hardware_type;
+        let capacity = root.hardware_types.get(hardware).ok_or_else(|| {
+            let rule = format!("has no {hardware:?}, which server {} is", server.name);
+            broken("hardware_types", rule)
+        })?;
+        nodes.push(NodeOf {
+            name: server.name.clone(),
+            state: match server.state {
+                placement::NodeState::Up => StateOf::Up,
+                placement::NodeState::Closed => StateOf::Closed,
+                placement::NodeState::Draining => StateOf::Draining,
+                placement::NodeState::Down => StateOf::Down,
+            },
+            domains: BTreeMap::from([
+                ("rack".to_owned(), server.rack.clone()),
+                ("msb".to_owned(), server.msb.clone()),
+                ("datacenter".to_owned(), server.datacenter.clone()),
+            ]),
+            labels: BTreeMap::from([(HARDWARE_TYPE.to_owned(), hardware.clone())]),
+            capacity: capacity.clone(),
+        });
     }
     root.nodes = nodes;
     Ok(())
 }
 
-fn node(
-    snapshot: &RegionSnapshot,
-    server: &Server,
-    reservation: ReservationIx,
-    hardware: &str,
-    capacity: BTreeMap<String, i64>,
-) -> NodeOf {
-    let (msb, datacenter) = (snapshot.msb_of(server), snapshot.datacenter_of(server));
-    let leaves = server.pending.is_some_and(|pending| pending.target != Some(reservation));
-    NodeOf {
-        name: server.id.to_string(),
-        state: match (server.available, leaves) {
-            (false, _) => StateOf::Down,
-            (true, true) => StateOf::Draining,
-            (true, false) => StateOf::Up,
-        },
-        domains: BTreeMap::from([
-            ("rack".to_owned(), snapshot.racks[server.rack.ix()].id.to_string()),
-            ("msb".to_owned(), snapshot.msbs[msb.ix()].id.to_string()),
-            ("datacenter".to_owned(), snapshot.datacenters[datacenter.ix()].id.to_string()),
-        ]),
-        labels: BTreeMap::from([(HARDWARE_TYPE.to_owned(), hardware.to_owned())]),
-        capacity,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use crate::cluster::read_on;
+    use crate::cluster::{read_on, servers_of};
     use placement::{Limits, NodeState, search};
     use serde_json::json;
     use testkit::rows;
@@ -104,7 +125,7 @@ mod tests {
         let web = snapshot.reservation("web").expect("the reservation");
         let read = |file: &serde_json::Value| {
             std::fs::write(&name, file.to_string()).expect("writes");
-            read_on(&name, &snapshot, web).map_err(|error| error.to_string())
+            read_on(&name, &servers_of(&snapshot, web)).map_err(|error| error.to_string())
         };
         let cluster = read(&file()).expect("a whole file");
         let states: Vec<NodeState> = cluster.nodes.iter().map(|node| node.state).collect();

@@ -32,6 +32,9 @@ pub struct PlacementFile<'a> {
     pub gap: Option<f64>,
     /// Wall clock seconds of the search.
     pub seconds: f64,
+    /// What a consolidation emptied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consolidation: Option<ConsolidationFile<'a>>,
     /// Rules that the assignment breaks, found by the audit; empty if it is valid.
     pub violations: &'a [Violation],
     /// Replicas that move or are new.
@@ -40,6 +43,19 @@ pub struct PlacementFile<'a> {
     pub schedule: ScheduleFile<'a>,
     /// The node of each replica, in the order of the cluster; `null` is not placed.
     pub assignment: Vec<Placed<'a>>,
+}
+
+/// Nodes that moves within a budget emptied.
+#[derive(Debug, Serialize)]
+pub struct ConsolidationFile<'a> {
+    /// Largest cost of the moves.
+    pub budget: f64,
+    /// Their cost.
+    pub cost: f64,
+    /// Nodes that have replicas today and none afterwards.
+    pub emptied: Vec<&'a str>,
+    /// No moves within the budget empty more nodes.
+    pub bound: usize,
 }
 
 /// The moves in phases: those of a phase run at the same time, the next one starts when all have ended.
@@ -143,6 +159,7 @@ impl<'a> PlacementFile<'a> {
             bound: found.bound,
             gap: found.gap(),
             seconds,
+            consolidation: None,
             violations: &found.violations,
             moves: moved
                 .map(|((replica, node), cost)| Move {

@@ -65,3 +65,22 @@ impl<'c> Placer<'c> {
         self.state.assignment()
     }
 }
+
+/// Places the new replicas of a cluster one by one, in its order, and those of nodes that are draining or
+/// down. All others stay, also where they break a rule; a replica for which no node has room is not placed.
+pub fn place_new(cluster: &Cluster, policy: Policy) -> Assignment {
+    let mut placer = Placer::new(cluster, policy);
+    let is_new =
+        |node: Option<NodeIx>| !node.is_some_and(|node| cluster.nodes[node.ix()].state.holds());
+    let new: Vec<ReplicaIx> = (0..cluster.replicas.len())
+        .map(ReplicaIx::new)
+        .filter(|replica| is_new(cluster.replicas[replica.ix()].node))
+        .collect();
+    for replica in &new {
+        placer.remove(*replica);
+    }
+    for replica in new {
+        placer.place(replica);
+    }
+    placer.state.assignment().clone()
+}

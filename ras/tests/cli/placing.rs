@@ -202,6 +202,75 @@ fn folder_of_tables_is_placed_as_its_file_is() {
     assert!(of_file["assignment"].is_array());
 }
 
+/// Six nodes of 100, each with two replicas of 20 in one rack of two.
+fn half_empty() -> String {
+    let node = |name: usize| json!({"name": format!("n{name}"), "capacity": {"cpu": 100}});
+    let replica = |name: usize| {
+        let replica = json!({"name": format!("r{name}"), "node": format!("n{}", name / 2), "demand": {"cpu": 20}});
+        json!({"name": format!("s{name}"), "partitions": [[replica]]})
+    };
+    json!({
+        "format": "ras-cluster/1", "name": "half empty", "metrics": [{"name": "cpu"}],
+        "nodes": (0..6).map(node).collect::<Vec<_>>(), "services": (0..12).map(replica).collect::<Vec<_>>(),
+    })
+    .to_string()
+}
+
+#[test]
+fn nodes_are_emptied_within_a_budget() {
+    let folder = Folder::new();
+    folder.write("cluster.json", &half_empty());
+    // Twelve replicas of 20 need three nodes; six moves empty three nodes, four of twelve two.
+    let text =
+        folder.ras("place consolidate cluster.json --budget 50% --out packed").code(0).stdout();
+    assert!(text.contains("emptied     3 nodes of at most 3 within a budget of 6: "), "{text}");
+    assert!(text.contains("6 moves at a cost of 6"), "{text}");
+    let answer = folder.ras_json("place consolidate cluster.json --budget 40% --out packed");
+    assert_eq!(answer["consolidation"]["emptied"].as_array().map(Vec::len), Some(2), "{answer}");
+    assert_eq!(answer["consolidation"]["bound"], json!(2));
+    assert_eq!((&answer["value"], &answer["gap"]), (&json!(4.0), &json!(0.0)));
+    for policy in ["dot-product", "first-fit"] {
+        let line = format!(
+            "place consolidate cluster.json --budget 50% --engine vro --policy {policy} --out vro"
+        );
+        let answer = folder.ras_json(&line);
+        assert_eq!(answer["violations"], json!([]));
+        let emptied = answer["consolidation"]["emptied"].as_array().map_or(0, Vec::len);
+        assert!((1..=3).contains(&emptied), "{answer}");
+    }
+    folder
+        .ras("place consolidate cluster.json --budget 120% --out packed")
+        .fails_with(&["--budget", "120%"]);
+}
+
+#[test]
+fn best_fit_places_new_replicas_and_moves_no_other() {
+    let folder = Folder::new();
+    let mut file: serde_json::Value = serde_json::from_str(&half_empty()).expect("JSON");
+    let new = json!({"name": "new", "demand": {"cpu": 60}});
+    file["services"][0]["partitions"] = json!([[new]]);
+    folder.write("cluster.json", &file.to_string());
+    for policy in ["dot-product", "most-allocated"] {
+        let answer = folder
+            .ras_json(&format!("place cluster.json --engine vro --policy {policy} --out placed"));
+        assert_eq!(answer["violations"], json!([]));
+        assert_eq!(answer["moves"].as_array().map(Vec::len), Some(1), "{answer}");
+        // Of six nodes with room, five are left full; n0 has one replica only.
+        assert_ne!(answer["moves"][0]["to"], json!("n0"), "{answer}");
+    }
+}
+
+#[test]
+fn items_of_an_instance_are_packed() {
+    let folder = Folder::new();
+    // Two dimensions, bins of 10 and 10, three kinds of items.
+    folder.write("small.vbp", "2\n10 10\n3\n6 2 2\n2 6 2\n4 4 2\n");
+    let answer = folder.ras_json("place small.vbp --out packed");
+    assert_eq!((&answer["value"], &answer["bound"]), (&json!(3.0), &json!(3.0)), "{answer}");
+    folder.write("broken.vbp", "2\n10\n");
+    folder.ras("place broken.vbp --out packed2").fails_with(&["broken.vbp", "a capacity is missing"]);
+}
+
 #[test]
 fn days_are_simulated_with_the_same_tenants_for_all_engines() {
     let folder = Folder::new();
@@ -217,7 +286,7 @@ fn days_are_simulated_with_the_same_tenants_for_all_engines() {
         "objective": {"failovers": {"fragmentation": 0.05, "levels": ["rack"], "capacity": {"samples": 3}}},
     });
     folder.write("weeks.json", &file.to_string());
-    let line = "place simulate weeks.json --days 2 --density 1.4 --deadline 20ms --engine search,annealing";
+    let line = "place simulate weeks.json --days 2 --density 1.4 --deadline 20ms --engine search,annealing,annealing-prv --move-costs 1,15";
     let done = folder.ras(line).code(0);
     assert!(done.stderr().contains("search: day 1 of 2"), "{}", done.stderr());
     let text = done.stdout();
@@ -227,6 +296,9 @@ fn days_are_simulated_with_the_same_tenants_for_all_engines() {
     let answer = folder.ras_json(line);
     let [search, annealing] = [0, 1].map(|at| &answer["engines"][at]);
     assert_eq!(search["engine"], "search");
+    assert_eq!(answer["engines"][2]["engine"], "annealing_prv");
+    let weighted = |of: &serde_json::Value| of["weighted_failovers"].as_f64();
+    assert!(weighted(annealing) >= annealing["failovers"].as_f64(), "{answer}");
     assert!(search["calls"].as_u64().is_some_and(|calls| calls > 0), "{answer}");
     assert!(search["latency_ms"]["p50"].is_f64(), "{answer}");
     for member in ["tenants_came", "tenants_left", "replicas_at_end"] {
@@ -235,4 +307,5 @@ fn days_are_simulated_with_the_same_tenants_for_all_engines() {
     folder.write("bare.json", &cluster(30));
     folder.ras("place simulate bare.json").fails_with(&["bare.json", "has no history of demands"]);
     folder.ras("place simulate weeks.json --density 0").fails_with(&["--density", "0.01"]);
+    folder.ras("place simulate weeks.json --move-costs=-1").fails_with(&["--move-costs", "from 0"]);
 }

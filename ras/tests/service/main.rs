@@ -14,6 +14,7 @@ mod moves;
 mod operators;
 mod owners;
 mod place;
+mod placing;
 mod plans;
 mod postgres;
 mod replays;

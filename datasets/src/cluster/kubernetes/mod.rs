@@ -133,7 +133,7 @@ impl Reader {
         };
         let alike = self.read_pods(&movable, &metrics, &mut cluster)?;
         sums_are_limited(&cluster)?;
-        rules::read(&movable, &alike, &mut cluster, &mut self.notes)?;
+        rules::read(&movable, &alike, &self.nodes, &mut cluster, &mut self.notes)?;
         if !fixed.is_empty() {
             self.notes.push(format!(
                 "{} of daemon sets, of nodes themselves or about to end: their requests are taken off the \
@@ -198,6 +198,8 @@ impl Reader {
             let affinity = &of.pod.spec.affinity;
             let terms = affinity.pod_affinity.required.iter();
             let terms = terms.chain(&affinity.pod_anti_affinity.required);
+            let preferred = affinity.pod_anti_affinity.preferred.iter();
+            let terms = terms.chain(preferred.map(|of| &of.pod_affinity_term));
             keys.extend(terms.map(|term| term.topology_key.as_str()));
             let spread = of.pod.spec.topology_spread_constraints.iter();
             keys.extend(spread.map(|of| of.topology_key.as_str()));

@@ -136,7 +136,14 @@ pub struct NodeAffinity {
     #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
     pub required: Option<NodeSelector>,
     #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution")]
-    pub preferred: Vec<Value>,
+    pub preferred: Vec<PreferredNodes>,
+}
+
+#[derive(Deserialize)]
+pub struct PreferredNodes {
+    /// From 1 to 100.
+    pub weight: u8,
+    pub preference: NodeSelectorTerm,
 }
 
 #[derive(Deserialize)]
@@ -167,7 +174,15 @@ pub struct PodAffinity {
     #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
     pub required: Vec<PodAffinityTerm>,
     #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution")]
-    pub preferred: Vec<Value>,
+    pub preferred: Vec<PreferredPods>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PreferredPods {
+    /// From 1 to 100.
+    pub weight: u8,
+    pub pod_affinity_term: PodAffinityTerm,
 }
 
 #[derive(Deserialize)]

@@ -1,11 +1,14 @@
-//! Affinities and spread of pods as rules.
+//! Affinities and spread of pods as rules and preferences.
 
-use super::objects::{PodAffinityTerm, TopologySpread};
+use super::objects::{Node, PodAffinityTerm, TopologySpread};
 use super::pod::Listed;
-use super::scheduling::selects;
+use super::scheduling::{avoids, matches, selects};
 use crate::cluster::broken::Broken;
-use placement::{Cluster, Group, GroupIx, LevelIx, ReplicaIx, Rule};
+use placement::{Cluster, Failovers, Group, GroupIx, LevelIx, Objective, ReplicaIx, Rule, Soft};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Cost of a preference of weight 100, in moves: new pods follow it, and no running pod moves for one alone.
+const WEIGHT_100: f64 = 0.5;
 
 /// Groups by their members, each made once.
 #[derive(Default)]
@@ -26,21 +29,37 @@ impl Groups {
 pub fn read(
     pods: &[&Listed],
     alike: &[Vec<usize>],
+    nodes: &[Node],
     cluster: &mut Cluster,
     notes: &mut Vec<String>,
 ) -> Result<(), Broken> {
     let mut groups = Groups::default();
     let mut unread = BTreeSet::new();
+    let mut soft = Vec::new();
     for own in alike {
         let first = pods[own[0]];
         let spec = &first.pod.spec;
         let name = first.controller();
         let affinity = &spec.affinity;
-        if !affinity.pod_affinity.preferred.is_empty()
-            || !affinity.pod_anti_affinity.preferred.is_empty()
-            || !affinity.node_affinity.preferred.is_empty()
-        {
-            unread.insert("preferred affinities are not read");
+        if !affinity.pod_affinity.preferred.is_empty() {
+            unread.insert("preferred affinities between pods are not read");
+        }
+        for preferred in preferred_nodes(first, nodes)? {
+            let group = groups.of(cluster, &name, own.clone());
+            soft.push(Soft::Preferred { group, nodes: preferred.nodes, weight: preferred.weight });
+        }
+        for preferred in &affinity.pod_anti_affinity.preferred {
+            let term = &preferred.pod_affinity_term;
+            let (inside, others) = split(own, &matched(first, term, pods, &mut unread)?);
+            if inside.len() > 1 {
+                let level = level_of(cluster, &term.topology_key);
+                let group = groups.of(cluster, &name, inside);
+                let weight = cost(preferred.weight);
+                soft.push(Soft::Spread { group, level, most: 1, weight });
+            }
+            if !others.is_empty() {
+                unread.insert("preferred anti-affinities to pods of others are not read");
+            }
         }
         for term in &affinity.pod_anti_affinity.required {
             let matched = matched(first, term, pods, &mut unread)?;
@@ -71,10 +90,6 @@ pub fn read(
             }
         }
         for spread in &spec.topology_spread_constraints {
-            if spread.when_unsatisfiable != "DoNotSchedule" {
-                unread.insert("soft topology spread is not read");
-                continue;
-            }
             unread.insert(
                 "topology spread is read as the most pods of a domain that its skew allows",
             );
@@ -90,12 +105,51 @@ pub fn read(
                 let level = level_of(cluster, &spread.topology_key);
                 let most = most(cluster, spread, level, selected.len());
                 let group = groups.of(cluster, &name, selected);
-                cluster.rules.push(Rule::PerDomain { group, level, most });
+                if spread.when_unsatisfiable == "DoNotSchedule" {
+                    cluster.rules.push(Rule::PerDomain { group, level, most });
+                } else {
+                    soft.push(Soft::Spread { group, level, most, weight: WEIGHT_100 });
+                }
             }
         }
     }
+    if !soft.is_empty() {
+        unread.insert(
+            "preferences count: one of weight 100 costs half a move for each pod that misses it",
+        );
+        cluster.objective = Objective::Failovers(Failovers { soft, ..Failovers::default() });
+    }
     notes.extend(unread.into_iter().map(str::to_owned));
     Ok(())
+}
+
+/// Nodes that pods should be on.
+struct Preferred {
+    nodes: Vec<bool>,
+    /// Cost of a pod elsewhere, in moves.
+    weight: f64,
+}
+
+/// The nodes of each preferred affinity, and those without a taint that is to be avoided.
+fn preferred_nodes(of: &Listed, nodes: &[Node]) -> Result<Vec<Preferred>, Broken> {
+    let spec = &of.pod.spec;
+    let mut all = Vec::new();
+    for term in &spec.affinity.node_affinity.preferred {
+        let meets = nodes.iter().map(|node| matches(&term.preference, node));
+        let meets = meets.collect::<Result<_, _>>();
+        let meets = meets.map_err(|rule| of.broken("spec.affinity", rule))?;
+        all.push(Preferred { nodes: meets, weight: cost(term.weight) });
+    }
+    let untainted: Vec<bool> = nodes.iter().map(|node| !avoids(spec, node)).collect();
+    all.push(Preferred { nodes: untainted, weight: WEIGHT_100 });
+    // Where all nodes are alike there is nothing to prefer.
+    all.retain(|of| of.nodes.contains(&true) && of.nodes.contains(&false));
+    Ok(all)
+}
+
+/// Cost of a preference, in moves.
+fn cost(weight: u8) -> f64 {
+    f64::from(weight.min(100)) / 100.0 * WEIGHT_100
 }
 
 /// The most pods that a domain can have where the numbers of no two domains differ by more than the skew.

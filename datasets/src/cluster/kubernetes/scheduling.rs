@@ -56,13 +56,6 @@ pub struct Fit {
 
 /// How a node fits what a pod requires of it.
 pub fn fit(spec: &PodSpec, node: &Node) -> Result<Fit, String> {
-    let intolerable = |effects: &[&str]| {
-        let mut taints = node.spec.taints.iter();
-        taints.any(|taint| {
-            effects.contains(&taint.effect.as_str())
-                && !spec.tolerations.iter().any(|toleration| tolerates(toleration, taint))
-        })
-    };
     let labels = &node.metadata.labels;
     let selected =
         spec.node_selector.iter().all(|(key, value)| labels.get(key).is_some_and(|of| of == value));
@@ -72,13 +65,28 @@ pub fn fit(spec: &PodSpec, node: &Node) -> Result<Fit, String> {
     }
     let needs_label = (spec.affinity.pod_affinity.required.iter())
         .all(|term| labels.contains_key(&term.topology_key));
-    let schedulable =
-        selected && matched && needs_label && !intolerable(&["NoSchedule", "NoExecute"]);
-    Ok(Fit { may_stay: schedulable || !intolerable(&["NoExecute"]), schedulable })
+    let schedulable = selected
+        && matched
+        && needs_label
+        && !intolerable(spec, node, &["NoSchedule", "NoExecute"]);
+    Ok(Fit { may_stay: schedulable || !intolerable(spec, node, &["NoExecute"]), schedulable })
 }
 
-/// An empty term selects nothing.
-fn matches(term: &NodeSelectorTerm, node: &Node) -> Result<bool, String> {
+/// Whether a node has a taint that the scheduler avoids for a pod without forbidding it.
+pub fn avoids(spec: &PodSpec, node: &Node) -> bool {
+    intolerable(spec, node, &["PreferNoSchedule"])
+}
+
+fn intolerable(spec: &PodSpec, node: &Node, effects: &[&str]) -> bool {
+    let mut taints = node.spec.taints.iter();
+    taints.any(|taint| {
+        effects.contains(&taint.effect.as_str())
+            && !spec.tolerations.iter().any(|toleration| tolerates(toleration, taint))
+    })
+}
+
+/// Whether a term selects a node. An empty term selects nothing.
+pub fn matches(term: &NodeSelectorTerm, node: &Node) -> Result<bool, String> {
     if term.match_expressions.is_empty() && term.match_fields.is_empty() {
         return Ok(false);
     }

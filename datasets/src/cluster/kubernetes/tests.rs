@@ -104,6 +104,42 @@ fn search_separates_pods_and_places_the_pending_one() {
 }
 
 #[test]
+fn new_pods_follow_preferences_and_running_pods_stay() {
+    let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
+    let in_b = json!({"weight": 100, "preference": {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["b"]}]}});
+    let apart = json!({"weight": 50, "podAffinityTerm":
+        {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}});
+    let web = json!({"affinity": {"nodeAffinity": {preferred: [in_b]}, "podAntiAffinity": {preferred: [apart]}}});
+    let by_zone = json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone",
+        "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": {"app": "api"}}}]});
+    let avoided = json!({"taints": [{"key": "old", "effect": "PreferNoSchedule"}]});
+    let web_set = Some(("StatefulSet", "web"));
+    let list = json!({"kind": "List", "items": [
+        node("n1", "a", json!({}), "True"),
+        node("n2", "a", avoided, "True"),
+        node("n3", "b", json!({}), "True"),
+        node("n4", "b", json!({}), "True"),
+        pod("web-1", web_set, Some("n1"), web.clone()),
+        pod("web-2", web_set, None, web.clone()),
+        pod("web-3", web_set, None, web),
+        pod("api-1", Some(("ReplicaSet", "api")), None, by_zone.clone()),
+        pod("api-2", Some(("ReplicaSet", "api")), None, by_zone),
+    ]});
+    let Imported { cluster, notes } = read(&list).expect("a list");
+    let found = search(&cluster, &Limits::rounds(10));
+    assert_eq!(audit(&cluster, &found.assignment), []);
+    let at: Vec<Option<usize>> = found.assignment.iter().map(|node| node.map(NodeIx::ix)).collect();
+    assert_eq!(at[0], Some(0), "web-1 does not move for a preference");
+    let mut new_web = [at[1], at[2]];
+    new_web.sort();
+    assert_eq!(new_web, [Some(2), Some(3)], "each on a node of its own in zone b");
+    assert!(at[3..].contains(&Some(0)), "one in zone a, on the node without a taint: {at:?}");
+    assert!(at[3..].iter().any(|node| matches!(node, Some(2 | 3))), "one in zone b: {at:?}");
+    assert_eq!(found.value.total, 0.5, "web-1 is not in zone b");
+    assert!(notes.iter().any(|note| note.starts_with("preferences count")), "{notes:?}");
+}
+
+#[test]
 fn broken_lists_are_refused_with_member_and_rule() {
     for (pointer, value, at, rule) in [
         ("/kind", json!("PodList"), "kind", "this reads a List"),

@@ -1,9 +1,10 @@
 //! `ras-cluster/1` as a folder: `cluster.json` and Parquet tables.
 //!
-//! One row per node, service, rule or replica; what is named in the file itself (metrics, levels,
+//! One row per node, service, rule, preference or replica; what is named in the file itself (metrics, levels,
 //! labels) has a column each, `capacity.cpu` or `domain.rack`.
 
 mod columns;
+mod preferences;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,19 @@ static RULES: Layout = Layout {
     file: "rules.parquet",
     required: &[("service", Holds::Name), ("rule", Holds::Name)],
     optional: &[("key", Holds::Name), ("value", Holds::Name), ("count", Holds::Whole)],
+    prefixes: &[],
+};
+
+/// What services prefer; a folder without preferences need not have it.
+static PREFERENCES: Layout = Layout {
+    file: "preferences.parquet",
+    required: &[("service", Holds::Name), ("preference", Holds::Name), ("weight", Holds::Number)],
+    optional: &[
+        ("number", Holds::Whole),
+        ("key", Holds::Name),
+        ("value", Holds::Name),
+        ("role", Holds::Name),
+    ],
     prefixes: &[],
 };
 

@@ -1,10 +1,11 @@
 //! Reads the tables of a cluster as the members of its JSON form.
 
 use super::columns::{Layout, Rows, refused};
-use super::{HISTORY, NODES, REPLICAS, RULES, SERVICES};
+use super::preferences::{self, Numbered};
+use super::{HISTORY, NODES, PREFERENCES, REPLICAS, RULES, SERVICES};
 use crate::cluster::ClusterError;
 use crate::cluster::schema::{
-    HistoryOf, Neighbour, NodeOf, ReplicaOf, RoleOf, Root, SeriesOf, ServiceOf, StateOf,
+    HistoryOf, Neighbour, NodeOf, ReplicaOf, Root, SeriesOf, ServiceOf, StateOf,
 };
 use fleet::Name;
 use std::collections::{BTreeMap, HashMap};
@@ -37,6 +38,19 @@ pub fn read(dir: &Path, root: &mut Root) -> Result<(), ClusterError> {
     }
     if dir.join(RULES.file).exists() {
         RULES.read(dir, |rows| rules(rows, &by_name, &mut root.services))?;
+    }
+    if dir.join(PREFERENCES.file).exists() {
+        let mut numbered = Numbered::new();
+        PREFERENCES.read(dir, |rows| {
+            let names = rows.names("service")?;
+            let of_row = |(row, name): (usize, &Name)| service_of(rows, row, name, &by_name);
+            let of_rows: Vec<usize> =
+                names.iter().enumerate().map(of_row).collect::<Result<_, _>>()?;
+            preferences::read(rows, &of_rows, &mut root.services, &mut numbered)
+        })?;
+        for ((service, _), preferred) in numbered {
+            root.services[service].preferred.push(preferred);
+        }
     }
     let mut partitions: Vec<Partitions> = Vec::new();
     partitions.resize_with(root.services.len(), BTreeMap::new);
@@ -195,15 +209,7 @@ fn replicas(
         });
         let replica = ReplicaOf {
             name: names[row].to_string(),
-            role: match roles[row].as_deref() {
-                Some("primary") => RoleOf::Primary,
-                Some("secondary") => RoleOf::Secondary,
-                None | Some("instance") => RoleOf::Instance,
-                Some(other) => {
-                    let rule = format!("is {other:?}; it must be primary, secondary or instance");
-                    return Err(rows.refused(row, "role", rule));
-                }
-            },
+            role: preferences::role(rows, row, roles[row].as_deref())?.unwrap_or_default(),
             node: nodes[row].as_deref().map(str::to_owned),
             demand: demand.collect(),
             class: classes[row].as_deref().map(str::to_owned),
@@ -314,6 +320,10 @@ fn in_table(root: &Root, at: &str) -> Option<(&'static str, String)> {
         return cell(&SERVICES, &service.name, member);
     }
     let end = member.find(['.', '[']).unwrap_or(member.len());
+    if let preference @ ("preferred" | "spread_softly") = &member[..end] {
+        let column = if member.ends_with(".weight") { "weight" } else { "key" };
+        return cell(&PREFERENCES, &format!("{}/{preference}", service.name), column);
+    }
     let rule = match &member[..end] {
         "labels" => "label",
         "blocked_nodes" => "blocked_node",

@@ -17,7 +17,7 @@ fn whole() -> Value {
         "name": "orders",
         "metrics": [{"name": "cpu", "transient": false}, {"name": "disk", "transient": true}],
         "nodes": [
-            {"name": "n1", "state": "up", "domains": {"rack": "r1"}, "labels": {"disk": "ssd"}, "capacity": {"cpu": 100}},
+            {"name": "n1", "state": "up", "domains": {"rack": "r1"}, "labels": {"disk": "ssd", "gpu": "no"}, "capacity": {"cpu": 100}},
             {"name": "n2", "state": "draining", "domains": {"rack": "r2"}, "labels": {"disk": "hdd"}, "capacity": {"cpu": 100, "disk": 7}},
             {"name": "n3", "state": "up", "capacity": {}}
         ],
@@ -29,6 +29,10 @@ fn whole() -> Value {
                 [{"name": "db-2", "role": "instance"}]]},
             {"name": "api", "move_cost": 1.0, "near": [{"service": "db", "level": "rack"}],
              "apart": [{"service": "idle", "level": "node"}],
+             "preferred": [
+                {"labels": {"disk": ["ssd", "hdd"], "gpu": ["no"]}, "role": "instance", "weight": 0.25},
+                {"labels": {}, "weight": 0.0}],
+             "spread_softly": [{"level": "rack", "weight": 0.5}],
              "partitions": [[{"name": "api-0", "role": "instance", "demand": {"cpu": 30}}]]},
             {"name": "idle", "move_cost": 1.0, "partitions": []}
         ],
@@ -68,6 +72,9 @@ fn tables_say_what_a_file_says() {
     // A group without replicas has no service that it is of.
     let mut file = whole();
     file["services"][2]["partitions"] = json!([[{"name": "idle-0"}]]);
+    // A cluster has preferences of groups, which no service need have.
+    let api = file["services"][1].as_object_mut().expect("a service");
+    api.retain(|member, _| member != "preferred" && member != "spread_softly");
     let [written, again] = through_cluster(&file);
     assert_eq!(written, again);
     // Nodes that services may use are labelled by set: n1 and n2 here.
@@ -182,6 +189,21 @@ fn members_that_break_a_rule_are_found_in_their_tables() {
             "rules.parquet: row \"api/near\", column \"value\": there is no service",
         ),
         (
+            "/services/1/preferred/0/weight",
+            json!(-1.0),
+            "preferences.parquet: row \"api/preferred\", column \"weight\": must be from 0",
+        ),
+        (
+            "/services/1/preferred/0/labels/gpu",
+            json!(["yes"]),
+            "preferences.parquet: row \"api/preferred\", column \"key\": no node has",
+        ),
+        (
+            "/services/1/spread_softly/0/level",
+            json!("row"),
+            "preferences.parquet: row \"api/spread_softly\", column \"key\": no node has",
+        ),
+        (
             "/objective/failovers/fragmentation",
             json!(2.0),
             "cluster.json: objective.failovers.fragmentation: must be",
@@ -250,6 +272,92 @@ fn rows_of_a_series_follow_each_other() {
     }
 }
 
+#[test]
+fn preferences_are_refused_with_row_and_column() {
+    let none = [None; 4];
+    for (preference, [number, key, value, role], weight, said) in [
+        ("spread_softly", [None, Some("rack"), None, None], Some(0.5), None),
+        ("preferred", [Some("0"), Some("disk"), Some("ssd"), Some("primary")], Some(0.5), None),
+        ("preferred", [Some("0"), None, None, None], Some(0.5), None),
+        ("likes", none, Some(1.0), Some("\"preference\": is \"likes\"; it must be preferred or")),
+        ("spread_softly", none, None, Some("\"weight\": is null")),
+        ("spread_softly", none, Some(1.0), Some("\"key\": is null")),
+        (
+            "spread_softly",
+            [None, Some("rack"), Some("r1"), None],
+            Some(1.0),
+            Some("\"value\": must be null"),
+        ),
+        ("preferred", none, Some(1.0), Some("\"number\": is null")),
+        ("preferred", [Some("0"), Some("disk"), None, None], Some(1.0), Some("\"value\": is null")),
+        ("preferred", [Some("0"), None, Some("ssd"), None], Some(1.0), Some("\"key\": is null")),
+        (
+            "preferred",
+            [Some("0"), None, None, Some("boss")],
+            Some(1.0),
+            Some("\"role\": is \"boss\""),
+        ),
+    ] {
+        let rows = [(number, key, value, role, weight)];
+        is_refused(
+            preferences(preference, &rows),
+            said.map(|said| format!("row 1, column {said}")),
+        );
+    }
+    // Rows of one number are one preference.
+    let row = |weight, role| (Some("7"), Some("disk"), Some("hdd"), role, Some(weight));
+    for (other, said) in [
+        (row(0.5, None), None),
+        (row(0.6, None), Some("row 2, column \"weight\": differs from another row")),
+        (row(0.5, Some("primary")), Some("row 2, column \"role\": differs from another row")),
+    ] {
+        let first = (Some("7"), Some("disk"), Some("ssd"), None, Some(0.5));
+        is_refused(preferences("preferred", &[first, other]), said.map(str::to_owned));
+    }
+}
+
+fn is_refused(error: Option<String>, said: Option<String>) {
+    match (error, said) {
+        (Some(error), Some(said)) => assert!(error.starts_with(&said), "{error}, not {said}"),
+        (error, said) => assert_eq!(error, said),
+    }
+}
+
+/// Number, key, value, role and weight.
+type PreferenceCells<'c> =
+    (Option<&'c str>, Option<&'c str>, Option<&'c str>, Option<&'c str>, Option<f64>);
+
+/// What is wrong with a table of preferences of the service `api`.
+fn preferences(preference: &str, rows: &[PreferenceCells]) -> Option<String> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = serde_json::from_value(whole()).expect("has the members");
+    super::write(folder.path(), root).expect("writes");
+    let count = rows.len();
+    let numbers = rows.iter().map(|of| of.0.map(|number| number.parse().expect("a number")));
+    let numbers: ArrayRef = Arc::new(numbers.collect::<Int64Array>());
+    let weights: ArrayRef = Arc::new(rows.iter().map(|of| of.4).collect::<Float64Array>());
+    let columns = [
+        ("service", ids(std::iter::repeat_n("api", count))),
+        ("preference", ids(std::iter::repeat_n(preference, count))),
+        ("number", numbers),
+        ("key", names(rows.iter().map(|of| of.1))),
+        ("value", names(rows.iter().map(|of| of.2))),
+        ("role", names(rows.iter().map(|of| of.3))),
+        ("weight", weights),
+    ];
+    let field =
+        |(name, array): &(&str, ArrayRef)| Field::new(*name, array.data_type().clone(), true);
+    let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
+    let arrays: Vec<ArrayRef> = columns.into_iter().map(|(_, array)| array).collect();
+    let table = folder.path().join("preferences.parquet");
+    write_columns(&table, &schema, WriterProperties::default(), &vec![(); count], |_| {
+        Ok(arrays.clone())
+    })
+    .expect("writes");
+    let error = read(folder.path()).err()?.to_string();
+    Some(error.strip_prefix(&format!("{}: ", table.display())).expect("names the table").to_owned())
+}
+
 /// A data frame's numbers are floating point where one is missing, and its texts are plain.
 #[test]
 fn tables_of_pandas_are_read() {
@@ -305,7 +413,7 @@ type NodeDrawn = (usize, Option<u8>, Option<u8>, Option<i64>);
 /// Role, node, demand and move cost.
 type ReplicaDrawn = (usize, Option<prop::sample::Index>, Option<i64>, Option<f64>);
 /// Partitions, move cost, which rules it has, and their number.
-type ServiceDrawn = (Vec<Vec<ReplicaDrawn>>, f64, [bool; 6], u32);
+type ServiceDrawn = (Vec<Vec<ReplicaDrawn>>, f64, [bool; 8], u32);
 
 /// A small cluster, valid by construction.
 fn cluster() -> impl Strategy<Value = Value> {
@@ -322,11 +430,12 @@ fn cluster() -> impl Strategy<Value = Value> {
         prop::option::of(0.0..9.0),
     );
     let partitions = prop::collection::vec(prop::collection::vec(replica, 1..4), 0..4);
-    let service = (partitions, 0.0..9.0, any::<[bool; 6]>(), 0..4_u32);
+    let service = (partitions, 0.0..9.0, any::<[bool; 8]>(), 0..4_u32);
     let parts = (prop::collection::vec(node, 1..5), prop::collection::vec(service, 0..5));
     parts.prop_map(|(nodes, services)| {
         let mut number = 0;
         let has_rack = nodes.iter().any(|of| of.1.is_some());
+        let has_kind = nodes.iter().any(|of| of.2 == Some(0));
         let level = if has_rack { "rack" } else { "node" };
         let node = |(at, (state, rack, label, cpu)): (usize, &NodeDrawn)| {
             let mut node = json!({"name": format!("n{at}"), "state": (["up", "closed", "draining", "down"][*state]), "capacity": {}});
@@ -355,6 +464,11 @@ fn cluster() -> impl Strategy<Value = Value> {
             if has[3] { it["at_least"] = json!({level: limit}); }
             if has[4] && count > 1 { it["near"] = other.clone(); }
             if has[5] && count > 1 { it["apart"] = other; }
+            if has[6] && has_kind {
+                it["preferred"] = json!([{"labels": {"kind": ["k0", "k1"]}, "weight": move_cost, "role": "primary"},
+                    {"labels": {"kind": ["k0"]}, "weight": 0.5}]);
+            }
+            if has[7] { it["spread_softly"] = json!([{"level": level, "weight": 0.25}]); }
             it
         };
         let services: Vec<Value> = services.into_iter().enumerate().map(service).collect();
@@ -374,7 +488,13 @@ proptest! {
     }
 
     #[test]
-    fn a_cluster_is_written_as_it_is(file in cluster()) {
+    fn a_cluster_is_written_as_it_is(mut file in cluster()) {
+        // A cluster has preferences of groups, which no service need have.
+        let services = file.get_mut("services").and_then(Value::as_array_mut);
+        for service in services.into_iter().flatten() {
+            let members = service.as_object_mut().expect("a service");
+            members.retain(|member, _| member != "preferred" && member != "spread_softly");
+        }
         // A service without replicas has no group that a rule could be about.
         let services = file["services"].as_array().cloned().unwrap_or_default();
         prop_assume!(services.iter().all(|of| of["partitions"] != json!([])));

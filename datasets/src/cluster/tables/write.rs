@@ -1,7 +1,8 @@
 //! Writes the members of a cluster's JSON form as tables.
 
 use super::columns::{Holds, Layout};
-use super::{CLUSTER_FILE, HISTORY, NODES, REPLICAS, RULES, SERVICES};
+use super::preferences::{self, PreferenceRow};
+use super::{CLUSTER_FILE, HISTORY, NODES, PREFERENCES, REPLICAS, RULES, SERVICES};
 use crate::cluster::schema::{
     CLUSTER_FORMAT, NodeOf, ReplicaOf, RoleOf, Root, SeriesOf, ServiceOf, StateOf,
 };
@@ -18,7 +19,15 @@ const CLUSTER_FOLDER: FolderKind = FolderKind {
     what: "cluster",
     marker: CLUSTER_FILE,
     formats: &[CLUSTER_FORMAT],
-    files: &[CLUSTER_FILE, NODES.file, SERVICES.file, RULES.file, REPLICAS.file, HISTORY.file],
+    files: &[
+        CLUSTER_FILE,
+        NODES.file,
+        SERVICES.file,
+        RULES.file,
+        PREFERENCES.file,
+        REPLICAS.file,
+        HISTORY.file,
+    ],
 };
 
 /// A column, and its values in some rows.
@@ -44,6 +53,11 @@ pub fn write(dir: &Path, mut root: Root) -> Result<(), WriteError> {
         write_table(dir, &SERVICES, &services, of_service)?;
         let rules: Vec<RuleRow> = services.iter().flat_map(rules_of).collect();
         write_table(dir, &RULES, &rules, rule_columns())?;
+        let preferences: Vec<PreferenceRow> =
+            services.iter().flat_map(preferences::rows_of).collect();
+        if !preferences.is_empty() {
+            write_table(dir, &PREFERENCES, &preferences, preference_columns())?;
+        }
         let replicas: Vec<ReplicaRow> = services.iter().flat_map(replicas_of).collect();
         write_table(dir, &REPLICAS, &replicas, replica_columns(&metrics))?;
         let (Some(history), Some(series)) = (&root.history, &series) else { return Ok(()) };
@@ -176,6 +190,28 @@ fn rule_columns<'r>() -> Vec<Column<'r, RuleRow<'r>>> {
     ]
 }
 
+fn preference_columns<'r>() -> Vec<Column<'r, PreferenceRow<'r>>> {
+    vec![
+        texts("service", |of: &PreferenceRow| Some(of.service)),
+        texts("preference", |of: &PreferenceRow| Some(of.preference)),
+        whole("number", |of: &PreferenceRow| of.number),
+        texts("key", |of: &PreferenceRow| of.key),
+        texts("value", |of: &PreferenceRow| of.value),
+        texts("role", |of: &PreferenceRow| of.role.map(role)),
+        column("weight", Holds::Number, |rows: &[PreferenceRow]| {
+            Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| row.weight)))
+        }),
+    ]
+}
+
+fn role(of: RoleOf) -> &'static str {
+    match of {
+        RoleOf::Primary => "primary",
+        RoleOf::Secondary => "secondary",
+        RoleOf::Instance => "instance",
+    }
+}
+
 /// A row of `replicas.parquet`.
 struct ReplicaRow<'r> {
     service: &'r str,
@@ -194,13 +230,7 @@ fn replica_columns<'r>(metrics: &[&'r str]) -> Vec<Column<'r, ReplicaRow<'r>>> {
         column("name", Holds::Id, |rows: &[ReplicaRow]| ids(rows.iter().map(|row| &*row.of.name))),
         texts("service", |row: &ReplicaRow| Some(row.service)),
         whole("partition", |row: &ReplicaRow| i64::try_from(row.partition).ok()),
-        texts("role", |row: &ReplicaRow| {
-            Some(match row.of.role {
-                RoleOf::Primary => "primary",
-                RoleOf::Secondary => "secondary",
-                RoleOf::Instance => "instance",
-            })
-        }),
+        texts("role", |row: &ReplicaRow| Some(role(row.of.role))),
         texts("node", |row: &ReplicaRow| row.of.node.as_deref()),
         texts("class", |row: &ReplicaRow| row.of.class.as_deref()),
         column("move_cost", Holds::Number, |rows: &[ReplicaRow]| {

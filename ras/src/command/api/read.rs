@@ -22,7 +22,7 @@ use api_types::moves::{MovesPage, StuckThings};
 use api_types::quotas::Quotas;
 use api_types::region::RruProfiles;
 use api_types::requests::Requests;
-use api_types::reservations::{Reservations, ServersPage};
+use api_types::reservations::{Reservations, ServerOfReservation, ServersPage};
 use api_types::servers::{EventsPage, TrailPage};
 use api_types::solves::SolvesPage;
 use api_types::tokens::Tokens;
@@ -86,6 +86,17 @@ pub(super) fn rows_of(
         Kind::Profiles => listed::<RruProfiles>,
     };
     listed(kind, filter, table, server, context)
+}
+
+/// All servers of a reservation of a running region.
+pub(in crate::command) fn servers_of(
+    reservation: &str,
+    server: Server,
+) -> Result<Vec<ServerOfReservation>> {
+    let path = path(&["v1", "reservations", reservation, "servers"]);
+    let all =
+        async |client: &Client| pages::<ServersPage>(client, &path, Vec::new(), usize::MAX).await;
+    Ok(with_server(server, all)?.rows)
 }
 
 fn listed<L: Listing>(

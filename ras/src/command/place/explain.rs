@@ -10,7 +10,7 @@ use datasets::cluster::read_assignment;
 use placement::{ReplicaIx, explain};
 
 pub(super) fn run(options: &ExplainReplica, context: &Context) -> Result<Verdict> {
-    let (cluster, _) = read(&options.input)?;
+    let (cluster, _) = read(&options.input, &options.server)?;
     let names = || cluster.replicas.iter().map(|replica| replica.name.as_str());
     let Some(replica) = names().position(|name| name == options.replica) else {
         bail!("no replica {:?}{}", options.replica, among(names(), &options.replica, "cluster"));

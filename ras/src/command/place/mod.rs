@@ -1,168 +1,88 @@
 //! `ras place`
 
+mod answer;
+mod consolidate;
 mod explain;
 mod input;
+mod running;
 mod simulate;
 mod text;
 
-use crate::cli::{Engine, Place, PlaceAction, Search};
+use crate::cli::{ClusterInput, Engine, NodePolicy, Place, PlaceAction, ServerOptions};
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::interrupt;
-use crate::number;
-use crate::quantity::show_duration;
-use crate::results::write_text;
-use crate::terminal::{Spinner, say};
+use crate::terminal::say;
+use answer::Answer;
 use anyhow::{Context as _, Result};
-use datasets::cluster::{PlacementFile, ScheduleFile, roadef};
-use fleet::number::{counted, decimal};
-use placement::{
-    Cluster, Found, Limits, Progress, Schedule, ScheduleFlaw, ServiceFabric, annealing, audit,
-    audit_schedule, schedule, search,
-};
-use report::PlacementPage;
-use report::line_chart::Point;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
-use text::{Answer, PAGE};
-
-/// Interval of progress lines where there is no terminal.
-const INTERVAL: Duration = Duration::from_secs(1);
+use datasets::cluster::roadef;
+use placement::vro::{self, Norm, Skewness, Vro, place_new};
+use placement::{Cluster, Found, Limits, ServiceFabric, annealing, bound};
+use running::Running;
 
 pub(super) fn run(options: &Place, context: &Context) -> Result<Verdict> {
-    if let Some(PlaceAction::Explain(options)) = &options.action {
-        return explain::run(options, context);
-    }
-    if let Some(PlaceAction::Simulate(options)) = &options.action {
-        return simulate::run(options, context);
+    match &options.action {
+        Some(PlaceAction::Consolidate(options)) => return consolidate::run(options, context),
+        Some(PlaceAction::Explain(options)) => return explain::run(options, context),
+        Some(PlaceAction::Simulate(options)) => return simulate::run(options, context),
+        None => {}
     }
     // Both are required where there is no action.
+    let server = &options.server;
     let (input, options) =
         options.input.as_ref().zip(options.search.as_ref()).context("no CLUSTER")?;
-    let (cluster, notes) = input::read(input)?;
-    if !context.global.quiet {
-        notes.iter().for_each(|note| say(&format!("note: {note}")));
-    }
+    let cluster = read(input, server, context)?;
     interrupt::listen()?;
-    let began = Instant::now();
-    let (found, history) = find(&cluster, options, context, began);
-    let seconds = began.elapsed().as_secs_f64();
-    let began = Instant::now();
-    let (phases, flaws) = phases(&cluster, &found, context, began);
-    let phases_file = ScheduleFile::new(&cluster, &phases, &flaws, began.elapsed().as_secs_f64());
-    let file = PlacementFile::new(&cluster, &found, phases_file, seconds);
-    let nodes: Option<Vec<_>> = found.assignment.iter().copied().collect();
-    file.write(&options.out)?;
-    if input.assignment.is_some() {
-        // The search takes no process off its machine for good.
-        let nodes = nodes.context("a process has no machine")?;
-        roadef::write(&options.out.join("assignment.txt"), &nodes)?;
-    }
-    let today = audit(&cluster, &cluster.today());
-    let page = PlacementPage {
-        cluster: &cluster,
-        found: &found,
-        schedule: &phases,
-        flaws: &flaws,
-        broken_today: &today,
-        history: &history,
-        seconds,
-    };
-    write_text(&options.out.join(PAGE), &report::render_placement(&page))?;
-    let answer =
-        Answer { cluster: &cluster, today: &today, found: &found, file: &file, out: &options.out };
-    context.answer(|| answer.text(), &file)?;
-    Ok(Verdict::fine_if(found.violations.is_empty() && flaws.is_empty()))
-}
-
-/// The answer, and value and bound during the search.
-fn find(
-    cluster: &Cluster,
-    options: &Search,
-    context: &Context,
-    began: Instant,
-) -> (Found, Vec<Point>) {
-    let history = Mutex::new(Vec::new());
-    let told = |value: f64, bound: f64| {
-        let seconds = began.elapsed().as_secs_f64();
-        let point = Point { seconds, value: Some(value), bound: Some(bound) };
-        history.lock().unwrap_or_else(PoisonError::into_inner).push(point);
-    };
-    let quiet = context.global.quiet;
-    let line = if quiet { None } else { Spinner::new("{spinner} {wide_msg}") };
-    let last = Mutex::new(began);
-    let best = Mutex::new(f64::INFINITY);
-    let progress = |progress: &Progress| {
-        let Progress { value, bound } = *progress;
-        // Each thread tells its own best one.
-        let mut best = best.lock().unwrap_or_else(PoisonError::into_inner);
-        *best = best.min(value);
-        let value = *best;
-        told(value, bound);
-        let text = format!(
-            "value {} | bound {} | {} of {}",
-            decimal(value),
-            decimal(bound),
-            show_duration(began.elapsed()),
-            show_duration(options.deadline)
-        );
-        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-        match &line {
-            Some(line) => line.set(&text),
-            None if !quiet && last.elapsed() >= INTERVAL => {
-                *last = Instant::now();
-                say(&text);
-            }
-            None => {}
-        }
-    };
+    let search = Running::start(options.deadline, context);
     let limits = Limits {
         seed: options.seed,
         rounds: None,
         deadline: Some(options.deadline),
         gap: options.gap,
         threads: options.threads.into(),
-        elapsed: &|| began.elapsed(),
+        elapsed: &|| search.elapsed(),
         interrupted: &interrupt::asked,
-        progress: &progress,
+        progress: &|progress| search.tell(progress),
     };
     let found = match options.engine {
-        Engine::Search => search(cluster, &limits),
-        Engine::Annealing => annealing(cluster, &ServiceFabric::default(), &limits),
-    };
-    if let Some(line) = line {
-        line.finish();
-    }
-    told(found.value.total, found.bound);
-    (found, history.into_inner().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// The moves in phases, and what the audit finds wrong with them.
-fn phases(
-    cluster: &Cluster,
-    found: &Found,
-    context: &Context,
-    began: Instant,
-) -> (Schedule, Vec<ScheduleFlaw>) {
-    let quiet = context.global.quiet;
-    let line = if quiet { None } else { Spinner::new("{spinner} {wide_msg} {elapsed}") };
-    let tell = |step: &str| {
-        if let Some(line) = &line {
-            line.set(step);
+        Engine::Search => placement::search(&cluster, &limits),
+        Engine::Annealing => annealing(&cluster, &ServiceFabric::default(), &limits),
+        Engine::Vro => {
+            let assignment = place_new(&cluster, options.policy.into());
+            Found::new(&cluster, assignment, bound(&cluster))
         }
     };
-    tell("moves are put into phases");
-    let made = schedule(cluster, &found.assignment);
-    tell("phases are checked");
-    let flaws = audit_schedule(cluster, &found.assignment, &made);
-    match &line {
-        Some(line) => line.finish(),
-        None if !quiet && began.elapsed() >= INTERVAL => say(&format!(
-            "schedule of {} in {}",
-            counted(made.phases.len(), "phase"),
-            number::seconds(began.elapsed().as_secs_f64())
-        )),
-        None => {}
+    let ended = search.end(&found);
+    let answer = Answer { cluster: &cluster, found: &found, ended, consolidation: None };
+    if input.assignment.is_some() {
+        // The search takes no process off its machine for good.
+        let nodes: Option<Vec<_>> = found.assignment.iter().copied().collect();
+        let nodes = nodes.context("a process has no machine")?;
+        roadef::write(&options.out.join("assignment.txt"), &nodes)?;
     }
-    (made, flaws)
+    answer.write(&options.out, context)
+}
+
+/// The cluster of an input; what of the input is not read is said.
+fn read(options: &ClusterInput, server: &ServerOptions, context: &Context) -> Result<Cluster> {
+    let (cluster, notes) = input::read(options, server)?;
+    if !context.global.quiet {
+        notes.iter().for_each(|note| say(&format!("note: {note}")));
+    }
+    Ok(cluster)
+}
+
+impl From<NodePolicy> for vro::Policy {
+    fn from(policy: NodePolicy) -> vro::Policy {
+        let vro = |skewness| vro::Policy::Vro(Vro::new(skewness));
+        match policy {
+            NodePolicy::DotProduct => vro(Skewness::DotProduct),
+            NodePolicy::Diagonal => vro(Skewness::Diagonal),
+            NodePolicy::Bottleneck => vro(Skewness::Bottleneck),
+            NodePolicy::FirstFit => vro::Policy::FirstFit,
+            NodePolicy::BestFit => vro::Policy::BestFit(Norm::L2),
+            NodePolicy::MostAllocated => vro::Policy::MostAllocated,
+            NodePolicy::RequestedToCapacityRatio => vro::Policy::requested_to_capacity_ratio(),
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! `ras place simulate`
 
-use crate::cli::{Engine, Simulate};
+use crate::cli::{Simulate, Technique};
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::layout::{Table, facts};
@@ -11,8 +11,8 @@ use datasets::cluster::read_with_history;
 use fleet::number::{counted, decimal};
 use placement::simulate::{Foresight, Kind, Outcome, Simulation};
 use placement::{
-    Amount, Assignment, Cluster, Evenness, Failovers, LevelIx, Limits, Objective, ServiceFabric,
-    annealing, search,
+    Amount, Assignment, Cluster, Failovers, LevelIx, Limits, Objective, ServiceFabric, annealing,
+    search, with_energy,
 };
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -35,14 +35,16 @@ struct Answer<'a> {
     engines: Vec<Figures>,
 }
 
-/// What a engine did.
+/// What an engine did.
 #[derive(Serialize)]
 struct Figures {
-    engine: Engine,
+    engine: Technique,
     violations: u64,
     /// Nodes over their capacity, summed over steps.
     overloaded: u64,
     failovers: u64,
+    /// Their move costs.
+    weighted_failovers: f64,
     invalid: u64,
     /// Replicas without a node, summed over steps.
     unplaced: u64,
@@ -93,8 +95,10 @@ fn simulation(options: &Simulate) -> Result<(Simulation, usize, String)> {
     let all = history.classes.into_values().flatten().enumerate();
     let (tenants, others): (Vec<_>, Vec<_>) = all.partition(|(at, _)| at % 2 == 0);
     let traces = others.into_iter().map(|(_, trace)| trace).collect();
-    let kinds: Vec<Kind> =
-        tenants.into_iter().map(|(_, trace)| Kind { trace, move_cost: 1.0 }).collect();
+    let costs = options.move_costs.iter().cycle();
+    let kinds: Vec<Kind> = (tenants.into_iter().zip(costs))
+        .map(|((_, trace), move_cost)| Kind { trace, move_cost: *move_cost })
+        .collect();
     if kinds.iter().all(|kind| kind.trace.peak()[0] == 0) {
         bail!("{shown}: no series of the history has a demand of the first metric, {first:?}");
     }
@@ -120,10 +124,10 @@ fn simulation(options: &Simulate) -> Result<(Simulation, usize, String)> {
     Ok((simulation, steps_a_day, name))
 }
 
-/// Runs a engine, and tells of each day.
+/// Runs an engine, and tells of each day.
 fn simulated(
     simulation: &Simulation,
-    engine: Engine,
+    engine: Technique,
     steps_a_day: usize,
     options: &Simulate,
     context: &Context,
@@ -160,8 +164,8 @@ fn whole(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// A engine's answer.
-fn answer(engine: Engine, cluster: &Cluster, options: &Simulate) -> Assignment {
+/// An engine's answer.
+fn answer(engine: Technique, cluster: &Cluster, options: &Simulate) -> Assignment {
     let began = Instant::now();
     let elapsed = || began.elapsed();
     let limits = Limits {
@@ -171,30 +175,19 @@ fn answer(engine: Engine, cluster: &Cluster, options: &Simulate) -> Assignment {
         ..Limits::rounds(1_000)
     };
     match engine {
-        Engine::Search => search(cluster, &limits).assignment,
-        Engine::Annealing => {
+        Technique::Search => search(cluster, &limits).assignment,
+        Technique::Annealing | Technique::AnnealingPrv => {
             // It mends what is broken, and does not balance in between.
             let settings = ServiceFabric { largest_share: 0.0, ..ServiceFabric::default() };
             let limits = Limits { rounds: Some(ROUNDS), ..limits };
-            annealing(&balanced(cluster), &settings, &limits).assignment
+            let cluster = with_energy(cluster, engine == Technique::AnnealingPrv);
+            annealing(&cluster, &settings, &limits).assignment
         }
     }
 }
 
-/// The cluster with the energy of Service Fabric's balancer, metrics in shares of a node.
-fn balanced(cluster: &Cluster) -> Cluster {
-    let mut cluster = cluster.clone();
-    let largest = |metric: usize| {
-        let capacities = cluster.nodes.iter().filter_map(|node| node.capacity[metric]);
-        capacities.max().unwrap_or(Amount::MAX).max(1)
-    };
-    let weights = (0..cluster.metrics.len()).map(|metric| 1e6 / largest(metric) as f64).collect();
-    cluster.objective = Objective::Balance(Evenness { weights, moves: 1.0, futures: None });
-    cluster
-}
-
 impl Figures {
-    fn new(engine: Engine, outcome: &Outcome) -> Figures {
+    fn new(engine: Technique, outcome: &Outcome) -> Figures {
         let ms = |share: f64| Duration::as_secs_f64(&outcome.latency(share)) * 1e3;
         let end = outcome.end.as_ref();
         Figures {
@@ -202,6 +195,7 @@ impl Figures {
             violations: outcome.violations,
             overloaded: outcome.overloaded,
             failovers: outcome.failovers,
+            weighted_failovers: outcome.weighted,
             invalid: outcome.invalid,
             unplaced: outcome.unplaced,
             calls: outcome.latencies.len(),
@@ -231,6 +225,7 @@ fn text(answer: &Answer, simulation: &Simulation) -> String {
         "engine",
         "violations",
         "failovers",
+        "weighted",
         "invalid",
         "unplaced",
         "calls",
@@ -245,6 +240,7 @@ fn text(answer: &Answer, simulation: &Simulation) -> String {
             of.engine.to_string(),
             of.violations.to_string(),
             of.failovers.to_string(),
+            decimal(of.weighted_failovers),
             of.invalid.to_string(),
             of.unplaced.to_string(),
             of.calls.to_string(),

@@ -2,7 +2,7 @@
 
 use crate::layout::{Table, facts};
 use crate::number;
-use datasets::cluster::{PhaseMove, PlacementFile};
+use datasets::cluster::{ConsolidationFile, PhaseMove, PlacementFile};
 use fleet::number::{counted, decimal};
 use placement::{Cluster, Found, MoveKind, Violation};
 use std::fmt::Display;
@@ -15,8 +15,11 @@ const LISTED: usize = 20;
 /// Phases, and moves without a phase, that are listed.
 const LISTED_PHASES: usize = 10;
 
+/// Nodes that are named.
+const LISTED_NODES: usize = 10;
+
 /// What is said of a placement.
-pub(super) struct Answer<'a> {
+pub(super) struct Text<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) today: &'a [Violation],
     pub(super) found: &'a Found,
@@ -24,7 +27,7 @@ pub(super) struct Answer<'a> {
     pub(super) out: &'a Path,
 }
 
-impl Answer<'_> {
+impl Text<'_> {
     pub(super) fn text(&self) -> String {
         let (file, schedule) = (self.file, &self.file.schedule);
         let mut text = self.facts();
@@ -56,7 +59,7 @@ impl Answer<'_> {
     }
 
     fn facts(&self) -> String {
-        let Answer { cluster, found, file, .. } = self;
+        let Text { cluster, found, file, .. } = self;
         let terms = found.value.terms.iter();
         let terms: Vec<String> = terms
             .map(|(name, value)| format!("{} {}", name.replace('_', " "), decimal(*value)))
@@ -67,7 +70,7 @@ impl Answer<'_> {
         let gap = found.gap().map_or("no gap, because rules are broken".to_owned(), |gap| {
             format!("gap {}", number::percent(gap))
         });
-        facts(&[
+        let mut said = vec![
             ("cluster", cluster.name.clone()),
             (
                 "size",
@@ -110,7 +113,11 @@ impl Answer<'_> {
             ),
             ("file", self.out.join("placement.json").display().to_string()),
             ("page", self.out.join(PAGE).display().to_string()),
-        ])
+        ];
+        if let Some(of) = &file.consolidation {
+            said.insert(2, ("emptied", emptied(of)));
+        }
+        facts(&said)
     }
 
     /// `3 phases, at least 2 without detours, 1 move is stuck`.
@@ -127,6 +134,24 @@ impl Answer<'_> {
         }
         said
     }
+}
+
+/// `3 nodes of at most 4 within a budget of 12: n1, n2, n3`.
+fn emptied(of: &ConsolidationFile) -> String {
+    let mut said = format!(
+        "{} of at most {} within a budget of {}",
+        counted(of.emptied.len(), "node"),
+        number::count(of.bound),
+        decimal(of.budget)
+    );
+    let names: Vec<&str> = of.emptied.iter().copied().take(LISTED_NODES).collect();
+    if !names.is_empty() {
+        said.push_str(&format!(": {}", names.join(", ")));
+    }
+    if of.emptied.len() > LISTED_NODES {
+        said.push_str(&format!(" and {} more", number::count(of.emptied.len() - LISTED_NODES)));
+    }
+    said
 }
 
 /// The first lines of a list below its title; nothing if it is empty.
