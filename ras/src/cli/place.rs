@@ -169,9 +169,6 @@ pub struct Consolidate {
     /// The cluster.
     #[command(flatten)]
     pub input: ClusterInput,
-    /// The server with the reservation, if no snapshot has it.
-    #[command(flatten)]
-    pub server: ServerOptions,
     /// Folder for the answer
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
@@ -190,6 +187,9 @@ pub struct Consolidate {
     /// Seed of every random choice
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
+    /// The server with the reservation, if no snapshot has it.
+    #[command(flatten)]
+    pub server: ServerOptions,
 }
 
 /// What empties nodes.
@@ -222,14 +222,14 @@ pub struct ExplainReplica {
     /// The cluster.
     #[command(flatten)]
     pub input: ClusterInput,
-    /// The server with the reservation, if no snapshot has it.
-    #[command(flatten)]
-    pub server: ServerOptions,
     /// Name of the replica
     pub replica: String,
     /// Answer of `ras place`: its folder, or placement.json [default: the assignment of today]
     #[arg(long, value_name = "PATH")]
     pub placement: Option<PathBuf>,
+    /// The server with the reservation, if no snapshot has it.
+    #[command(flatten)]
+    pub server: ServerOptions,
 }
 
 /// `ras place simulate`

@@ -268,7 +268,9 @@ fn items_of_an_instance_are_packed() {
     let answer = folder.ras_json("place small.vbp --out packed");
     assert_eq!((&answer["value"], &answer["bound"]), (&json!(3.0), &json!(3.0)), "{answer}");
     folder.write("broken.vbp", "2\n10\n");
-    folder.ras("place broken.vbp --out packed2").fails_with(&["broken.vbp", "a capacity is missing"]);
+    folder
+        .ras("place broken.vbp --out packed2")
+        .fails_with(&["broken.vbp", "a capacity is missing"]);
 }
 
 #[test]

@@ -155,6 +155,7 @@ fn help_texts_match_goldens() {
         ("ras", "--help"),
         ("solve", "solve --help"),
         ("place", "place --help"),
+        ("place_consolidate", "place consolidate --help"),
         ("place_explain", "place explain --help"),
         ("place_simulate", "place simulate --help"),
         ("plan", "plan --help"),
