@@ -12,7 +12,9 @@ pub fn bound(cluster: &Cluster) -> f64 {
     match &cluster.objective {
         Objective::Failovers(of) => {
             let (least, or_moves) = Wishes::new(cluster, &of.soft).costs(&of.swaps);
-            (failovers(cluster, of) + least).max(or_moves) + soft_balance(cluster, &of.soft)
+            let (nodes, nodes_or_moves) = soft_nodes(cluster, of);
+            let with_nodes = (failovers(cluster, of) + least).max(or_moves) + nodes;
+            with_nodes.max(nodes_or_moves) + soft_balance(cluster, &of.soft)
         }
         Objective::Reassignment(of) => reassignment(cluster, of),
         Objective::Balance(of) => balance(cluster, of),
@@ -58,7 +60,7 @@ impl<'c> Wishes<'c> {
             let (group, terms) = match soft {
                 Soft::Preferred { group, .. } => (group, &mut preferred),
                 Soft::Spread { group, .. } => (group, &mut spread),
-                Soft::Balance { .. } => continue,
+                Soft::Balance { .. } | Soft::Nodes { .. } => continue,
             };
             for member in &cluster.groups[group.ix()].members {
                 terms.entry(member.ix()).or_insert_with(Vec::new).push(term);
@@ -152,6 +154,26 @@ impl<'c> Wishes<'c> {
         };
         full.into_iter().map(least).fold(0.0, |sum, of| sum + of)
     }
+}
+
+/// Cost of the fewest nodes; and of each node in use today, or of all moves off it: replicas that exchange roles
+/// leave it in use. A node that is lost or draining is emptied in any case.
+fn soft_nodes(cluster: &Cluster, of: &Failovers) -> (f64, f64) {
+    let weights =
+        of.soft.iter().map(|of| if let Soft::Nodes { weight } = of { *weight } else { 0.0 });
+    let weight: f64 = weights.fold(0.0, |sum, weight| sum + weight);
+    if weight == 0.0 {
+        return (0.0, 0.0);
+    }
+    let mut emptying: BTreeMap<NodeIx, f64> = BTreeMap::new();
+    for replica in &cluster.replicas {
+        let holds = |node: &NodeIx| cluster.nodes[node.ix()].state.holds();
+        if let Some(node) = replica.node.filter(holds) {
+            *emptying.entry(node).or_default() += replica.move_cost;
+        }
+    }
+    let or_moves = emptying.values().fold(0.0, |sum, cost| sum + cost.min(weight));
+    (weight * fewest_nodes(cluster) as f64, or_moves)
 }
 
 /// Cost of the least deviation of each metric.

@@ -300,6 +300,11 @@ pub enum Soft {
         /// Cost of a deviation of a whole node.
         weight: f64,
     },
+    /// Each node with a replica costs the weight: a mixture of failovers and `Objective::FewestNodes`.
+    Nodes {
+        /// Cost of a node in use.
+        weight: f64,
+    },
 }
 
 /// A primary and a secondary of a partition exchange their nodes of today: they exchange roles, no data

@@ -5,6 +5,7 @@ use crate::anneal::swap_is_allowed;
 use crate::cluster::{Amount, Assignment, NodeIx, ReplicaIx};
 use crate::cost::Costs;
 use crate::limits::{Limits, Progress};
+use crate::soft::SoftCosts;
 use crate::state::State;
 use crate::tally::Tallies;
 
@@ -37,6 +38,7 @@ pub(crate) fn descend(state: State, costs: Costs, limits: &Limits, bound: f64) -
         improved |= descent.swaps();
         improved |= descent.risky_nodes();
         improved |= descent.soft_constraints();
+        improved |= descent.empty_nodes();
         let value = descent.costs.total;
         (limits.progress)(&Progress { value, bound });
         let is_near = limits.gap > 0.0 && value - bound <= limits.gap * value.abs();
@@ -334,6 +336,75 @@ impl Descent<'_, '_> {
             }
         }
         improved
+    }
+
+    /// Nodes are emptied where that is worth more than the moves, those that cost least first.
+    fn empty_nodes(&mut self) -> bool {
+        let weight = self.costs.soft().map_or(0.0, SoftCosts::of_node);
+        if weight == 0.0 {
+            return false;
+        }
+        // What the moves cost, less what preferences may save besides.
+        let lowest = self.lowest_loads();
+        let leaving = |replica: &u32| {
+            let replica = *replica as usize;
+            let is_home = self.state.node_of(replica) == self.state.origin(replica);
+            let cost = if is_home { self.state.cluster.replicas[replica].move_cost } else { 0.0 };
+            let soft = self.costs.soft();
+            cost - soft.map_or(0.0, |of| of.most_saved(&self.state, replica, &lowest))
+        };
+        let cost = |node: usize| self.state.replicas_on(node).iter().map(leaving).sum::<f64>();
+        let nodes = 0..self.state.cluster.nodes.len();
+        let in_use = nodes.filter(|node| !self.state.replicas_on(*node).is_empty());
+        let mut costs: Vec<(f64, usize)> = in_use.map(|node| (cost(node), node)).collect();
+        costs.retain(|(cost, _)| *cost < weight);
+        costs.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
+        let mut improved = false;
+        for (_, node) in costs {
+            if self.must_end() {
+                break;
+            }
+            improved |= self.empty(NodeIx::new(node));
+        }
+        improved
+    }
+
+    /// Moves all replicas of a node to the fullest of the nodes where they cost least. If the value is not less
+    /// then, all return.
+    fn empty(&mut self, node: NodeIx) -> bool {
+        let before = self.costs.total;
+        let mut replicas: Vec<usize> =
+            self.state.replicas_on(node.ix()).iter().map(|replica| *replica as usize).collect();
+        let size = |replica: &usize| {
+            let demand = self.state.demand(*replica).iter().zip(self.state.capacity(node.ix()));
+            demand.map(|(demand, of)| *demand as f64 / (*of).max(1) as f64).fold(0.0, f64::max)
+        };
+        replicas.sort_by(|one, other| size(other).total_cmp(&size(one)).then(one.cmp(other)));
+        let mut moved = Vec::new();
+        for replica in &replicas {
+            let mut best: Option<(Rank, NodeIx)> = None;
+            for to in (0..self.state.cluster.nodes.len()).map(NodeIx::new) {
+                if to != node && self.state.allows(*replica, to) {
+                    self.tried += 1;
+                    let change = self.costs.shift(&self.state, *replica, to);
+                    let rank = Rank { change, load: -self.load(to, Some(*replica), None) };
+                    if best.is_none_or(|(least, _)| rank.is_better_than(least)) {
+                        best = Some((rank, to));
+                    }
+                }
+            }
+            let Some((rank, to)) = best else { break };
+            self.shift(*replica, to, rank.change);
+            moved.push(*replica);
+        }
+        if moved.len() == replicas.len() && self.costs.total < before - NONE {
+            return true;
+        }
+        for replica in moved.into_iter().rev() {
+            let back = self.costs.shift(&self.state, replica, node);
+            self.shift(replica, node, back);
+        }
+        false
     }
 
     /// The lowest load of the nodes that hold replicas, by metric.

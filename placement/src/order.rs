@@ -89,7 +89,7 @@ impl Ordered {
                         *preferred = pick(preferred, &nodes);
                     }
                     Soft::Spread { group: of, .. } => *of = group(*of),
-                    Soft::Balance { .. } => {}
+                    Soft::Balance { .. } | Soft::Nodes { .. } => {}
                 }
             }
             costs.soft.sort_by(|one, other| key_of_soft(one).cmp(&key_of_soft(other)));
@@ -164,6 +164,7 @@ fn key_of_soft(of: &Soft) -> (u8, GroupIx, LevelIx, u32, u64, &[bool]) {
             (1, *group, *level, *most, weight.to_bits(), &[])
         }
         Soft::Balance { weight } => (2, first, LevelIx::NODE, 0, weight.to_bits(), &[]),
+        Soft::Nodes { weight } => (3, first, LevelIx::NODE, 0, weight.to_bits(), &[]),
     }
 }
 

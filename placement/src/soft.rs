@@ -15,6 +15,9 @@ pub(crate) struct SoftCosts<'a> {
     sum: f64,
     /// The deviation of loads, and the cost of its unit.
     balance: Option<(f64, Deviation)>,
+    /// Cost of a node in use, and their number.
+    node: f64,
+    nodes_in_use: i64,
 }
 
 #[derive(Clone, Debug)]
@@ -47,7 +50,7 @@ impl<'a> SoftCosts<'a> {
         let cluster = state.cluster;
         let mut terms = Vec::new();
         let mut of_replica = vec![Vec::new(); cluster.replicas.len()];
-        let (mut most_cost, mut of_balance) = (0.0, 0.0);
+        let (mut most_cost, mut of_balance, mut node) = (0.0, 0.0, 0.0);
         let mut add = |group: &GroupIx, weight: f64, kind: Kind<'a>| {
             let members = &cluster.groups[group.ix()].members;
             members.iter().for_each(|member| of_replica[member.ix()].push(terms.len()));
@@ -64,12 +67,13 @@ impl<'a> SoftCosts<'a> {
                     add(group, *weight, Kind::Spread { level, most, counts: BTreeMap::new() });
                 }
                 Soft::Balance { weight } => of_balance += weight,
+                Soft::Nodes { weight } => node += weight,
             }
         }
         let unit = unit(most_cost);
         terms.iter_mut().for_each(|term| term.weight = (term.weight / unit).round() * unit);
         let balance = (of_balance > 0.0).then(|| balance(cluster, state, of_balance));
-        Some(SoftCosts { terms, of_replica, sum: 0.0, balance })
+        Some(SoftCosts { terms, of_replica, sum: 0.0, balance, node, nodes_in_use: 0 })
     }
 
     /// Computes everything from the state.
@@ -88,11 +92,19 @@ impl<'a> SoftCosts<'a> {
         if let Some((_, deviation)) = &mut self.balance {
             deviation.reset(state);
         }
+        let nodes = 0..state.cluster.nodes.len();
+        self.nodes_in_use = nodes.map(|node| i64::from(!state.replicas_on(node).is_empty())).sum();
     }
 
     /// Cost of all soft constraints.
     pub(crate) fn total(&self) -> f64 {
-        self.sum + self.balance.as_ref().map_or(0.0, |(weight, of)| weight * of.average())
+        let balance = self.balance.as_ref().map_or(0.0, |(weight, of)| weight * of.average());
+        self.sum + balance + self.node * self.nodes_in_use as f64
+    }
+
+    /// Cost of a node in use.
+    pub(crate) fn of_node(&self) -> f64 {
+        self.node
     }
 
     /// What moves of one replica, or of two that change places, would change.
@@ -113,7 +125,7 @@ impl<'a> SoftCosts<'a> {
             let after = deviation.average_after(state, transfer, amount);
             change += weight * (after - deviation.average());
         }
-        change
+        change + self.node * more_nodes(state, shifts) as f64
     }
 
     /// Counts moves, before the state makes them.
@@ -124,9 +136,11 @@ impl<'a> SoftCosts<'a> {
         if let (Some((_, deviation)), Some(transfer)) = (&mut self.balance, transfer(shifts)) {
             deviation.apply(state, transfer, |metric| amount(state, shifts, metric), 0.0);
         }
+        self.nodes_in_use += more_nodes(state, shifts);
     }
 
-    /// The most that a move of a replica can save, where the lowest loads of a node are these.
+    /// The most that a move of a replica can save, where the lowest loads of a node are these; not that of its node, if it
+    /// is alone there.
     pub(crate) fn most_saved(&self, state: &State, replica: usize, lowest: &[Amount]) -> f64 {
         let Some(node) = state.node_of(replica) else { return 0.0 };
         let of_term = |term: &usize| {
@@ -226,6 +240,14 @@ fn balance(cluster: &Cluster, state: &State, weight: f64) -> (f64, Deviation) {
 /// What the nodes of the first of the moves exchange.
 fn transfer(shifts: &[Shift]) -> Option<Transfer> {
     shifts.first().map(|shift| Transfer { from: shift.from, to: shift.to })
+}
+
+/// How many more nodes a move uses. Two that change places use the same ones.
+fn more_nodes(state: &State, shifts: &[Shift]) -> i64 {
+    let [shift] = shifts else { return 0 };
+    let on = |node: NodeIx| state.replicas_on(node.ix()).len();
+    let emptied = shift.from.is_some_and(|from| from != shift.to && on(from) == 1);
+    i64::from(on(shift.to) == 0) - i64::from(emptied)
 }
 
 fn amount(state: &State, shifts: &[Shift], metric: usize) -> Amount {

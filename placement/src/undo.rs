@@ -88,6 +88,7 @@ fn cluster(of: &Small) -> Cluster {
             })
             .collect();
         soft.push(Soft::Balance { weight: 7.0 * of.fragmentation });
+        soft.push(Soft::Nodes { weight: 3.0 * of.fragmentation });
         Objective::Failovers(Failovers {
             fragmentation: of.fragmentation,
             levels,

@@ -48,10 +48,7 @@ pub(crate) fn evaluate_as(
         }
         Objective::Reassignment(costs) => reassignment(cluster, costs, assignment),
         Objective::Balance(evenness) => balance(cluster, evenness, assignment),
-        Objective::FewestNodes => {
-            let used: BTreeSet<_> = assignment.iter().flatten().collect();
-            BTreeMap::from([("nodes", used.len() as f64)])
-        }
+        Objective::FewestNodes => BTreeMap::from([("nodes", nodes_in_use(assignment))]),
     };
     Value { total: terms.values().sum(), terms }
 }
@@ -62,6 +59,12 @@ fn moves(cluster: &Cluster, assignment: &Assignment) -> f64 {
     let moved = moved.filter(|(r, to)| r.node.is_some() && r.node != **to);
     // An empty sum is -0.
     moved.fold(0.0, |sum, (replica, _)| sum + replica.move_cost)
+}
+
+/// Nodes with a replica.
+fn nodes_in_use(assignment: &Assignment) -> f64 {
+    let used: BTreeSet<_> = assignment.iter().flatten().collect();
+    used.len() as f64
 }
 
 /// What a soft constraint costs, and the name of its term.
@@ -93,6 +96,7 @@ fn soft(cluster: &Cluster, of: &Soft, assignment: &Assignment) -> (&'static str,
                 .collect();
             ("balance", weight * shares.iter().sum::<f64>() / shares.len().max(1) as f64)
         }
+        Soft::Nodes { weight } => ("nodes", weight * nodes_in_use(assignment)),
     }
 }
 

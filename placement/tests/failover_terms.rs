@@ -33,6 +33,7 @@ struct Wishes {
     racks: Vec<usize>,
     spread: u8,
     balance: u8,
+    nodes: u8,
 }
 
 fn wishes(nodes: usize) -> impl Strategy<Value = Wishes> {
@@ -41,12 +42,14 @@ fn wishes(nodes: usize) -> impl Strategy<Value = Wishes> {
         prop::collection::vec(0..2_usize, nodes),
         0..12_u8,
         prop_oneof![Just(0_u8), 1..40_u8],
+        prop_oneof![Just(0_u8), 1..20_u8],
     )
-        .prop_map(|(preferred, racks, spread, balance)| Wishes {
+        .prop_map(|(preferred, racks, spread, balance, nodes)| Wishes {
             preferred,
             racks,
             spread,
             balance,
+            nodes,
         })
 }
 
@@ -135,7 +138,8 @@ impl Small {
         let (weight, most) = (f64::from(of.spread) / 4.0, self.most_in_rack(of));
         let spread = Soft::Spread { group: all, level: LevelIx::new(1), most, weight };
         let balance = Soft::Balance { weight: f64::from(of.balance) / 4.0 };
-        preferred.chain([spread, balance]).collect()
+        let nodes = Soft::Nodes { weight: f64::from(of.nodes) / 4.0 };
+        preferred.chain([spread, balance, nodes]).collect()
     }
 
     fn most_in_rack(&self, of: &Wishes) -> u32 {
@@ -173,6 +177,8 @@ impl Small {
         let mean = holding().map(load).sum::<f64>() / count;
         let square = holding().map(|node| load(node).powi(2)).sum::<f64>() / count;
         quarters += f64::from(of.balance) * (square - mean * mean).max(0.0).sqrt() / capacity;
+        let used = (0..self.capacities.len()).filter(|node| at.contains(node)).count();
+        quarters += f64::from(of.nodes) * used as f64;
         quarters / 4.0
     }
 

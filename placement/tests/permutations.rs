@@ -155,6 +155,7 @@ fn cluster(of: &Small, orders: [Vec<usize>; 5]) -> Cluster {
                 })
                 .collect();
             soft.push(Soft::Balance { weight: 3.0 * of.fragmentation });
+            soft.push(Soft::Nodes { weight: of.fragmentation });
             // Members of a group may be on one node here, so that more than one pair is exchanged.
             let partitions = (0..groups.len()).map(GroupIx::new).collect();
             let swaps = Swaps { cost: 0.5, partitions };

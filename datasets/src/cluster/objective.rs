@@ -23,6 +23,9 @@ pub enum ObjectiveOf {
         /// Cost of a deviation of the load by a whole node.
         #[serde(default, skip_serializing_if = "is_zero")]
         balance: f64,
+        /// Cost of a node in use.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        nodes: f64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         capacity: Option<CapacityOf>,
     },
@@ -67,6 +70,7 @@ impl Default for ObjectiveOf {
             levels: Vec::new(),
             swap: one(),
             balance: 0.0,
+            nodes: 0.0,
             capacity: None,
         }
     }
@@ -100,9 +104,9 @@ impl ObjectiveOf {
         levels: &BTreeMap<&str, LevelIx>,
     ) -> Result<Objective, Broken> {
         match self {
-            ObjectiveOf::Failovers { fragmentation, levels: named, swap, balance, .. } => {
-                failovers([*fragmentation, *swap, *balance], named, levels)
-            }
+            ObjectiveOf::Failovers {
+                fragmentation, levels: named, swap, balance, nodes, ..
+            } => failovers([*fragmentation, *swap, *balance, *nodes], named, levels),
             ObjectiveOf::Balance { weights, moves } => balance(weights, *moves, metrics),
             ObjectiveOf::FewestNodes {} => Ok(Objective::FewestNodes),
         }
@@ -118,7 +122,8 @@ impl ObjectiveOf {
                 Err(broken("objective", "has drawn demands in future; the format has a history"))
             }
             Objective::Failovers(of) => Ok(ObjectiveOf::Failovers {
-                balance: balance_of(of)?,
+                balance: weights_of(of)?.0,
+                nodes: weights_of(of)?.1,
                 swap: of.swaps.cost,
                 fragmentation: of.fragmentation,
                 levels: (of.levels.iter())
@@ -140,16 +145,20 @@ impl ObjectiveOf {
     }
 }
 
-/// The weight of an even load; other wishes are not written.
-fn balance_of(of: &Failovers) -> Result<f64, Broken> {
-    let weight = |soft: &Soft| match soft {
-        Soft::Balance { weight } => Ok(*weight),
-        _ => Err(broken(
-            "objective",
-            "has wishes of single groups; the format has those of services",
-        )),
-    };
-    of.soft.iter().map(weight).sum()
+/// The weights of an even load and of a node in use; other wishes are not written.
+fn weights_of(of: &Failovers) -> Result<(f64, f64), Broken> {
+    let (mut balance, mut nodes) = (0.0, 0.0);
+    for soft in &of.soft {
+        match soft {
+            Soft::Balance { weight } => balance += weight,
+            Soft::Nodes { weight } => nodes += weight,
+            Soft::Preferred { .. } | Soft::Spread { .. } => {
+                let rule = "has wishes of single groups; the format has those of services";
+                return Err(broken("objective", rule));
+            }
+        }
+    }
+    Ok((balance, nodes))
 }
 
 /// A weight that is not above the limit.
@@ -161,7 +170,7 @@ pub fn weight(at: String, weight: f64) -> Result<f64, Broken> {
 }
 
 fn failovers(
-    [fragmentation, swap, balance]: [f64; 3],
+    [fragmentation, swap, balance, nodes]: [f64; 4],
     named: &[String],
     levels: &BTreeMap<&str, LevelIx>,
 ) -> Result<Objective, Broken> {
@@ -179,7 +188,10 @@ fn failovers(
     // Its partitions are those of the services.
     let swaps = Swaps { cost: swap, partitions: Vec::new() };
     let balance = weight(format!("{at}.balance"), balance)?;
-    let soft = if balance > 0.0 { vec![Soft::Balance { weight: balance }] } else { Vec::new() };
+    let nodes = weight(format!("{at}.nodes"), nodes)?;
+    let soft = [Soft::Balance { weight: balance }, Soft::Nodes { weight: nodes }];
+    let soft = soft.into_iter().zip([balance, nodes]).filter(|(_, weight)| *weight > 0.0);
+    let soft = soft.map(|(soft, _)| soft).collect();
     Ok(Objective::Failovers(Failovers {
         fragmentation,
         levels,
@@ -220,6 +232,7 @@ mod tests {
             (json!({"fragmentation": 2.0}), "objective.failovers.fragmentation"),
             (json!({"swap": -0.5}), "objective.failovers.swap"),
             (json!({"balance": 1e10}), "objective.failovers.balance"),
+            (json!({"nodes": -1.0}), "objective.failovers.nodes"),
         ] {
             let of: ObjectiveOf = serde_json::from_value(json!({"failovers": failovers}))
                 .expect("its members are known");

@@ -56,6 +56,7 @@ fn objectives() -> [Objective; 7] {
                 },
                 Soft::Spread { group: GroupIx::new(8), level: LevelIx::NODE, most: 3, weight: 0.2 },
                 Soft::Balance { weight: 5.0 },
+                Soft::Nodes { weight: 0.9 },
             ],
             ..Failovers::default()
         }),
