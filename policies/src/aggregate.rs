@@ -137,7 +137,9 @@ impl Interpreter<'_> {
             return Err(Refused::new(format!("{name} over decided rows takes one expression")));
         };
         if !params.order_by.is_empty() || (params.distinct && name != "count") {
-            return Err(Refused::new(format!("{name} with DISTINCT or ORDER BY over decided rows")));
+            return Err(Refused::new(format!(
+                "{name} with DISTINCT or ORDER BY over decided rows"
+            )));
         }
         let values = self.cells(argument, input, scope)?;
         let filter = match &params.filter {
@@ -149,8 +151,10 @@ impl Interpreter<'_> {
             let mut members = Vec::with_capacity(group.members.len());
             for member in &group.members {
                 let passes = filter.as_ref().map(|filter| filter[member.row].yes.clone());
-                let when =
-                    Formula::and([Some(member.when.clone()), passes].into_iter().flatten(), self.program);
+                let when = Formula::and(
+                    [Some(member.when.clone()), passes].into_iter().flatten(),
+                    self.program,
+                );
                 if when != Formula::False {
                     members.push((when, &*values[member.row]));
                 }

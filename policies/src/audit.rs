@@ -2,7 +2,7 @@
 //! plans and runs each query, with WHERE or HAVING turned into its contrary.
 
 use crate::error::{PolicyError, Refused};
-use crate::library::Library;
+use crate::library::{Library, last_filter};
 use crate::source::{Kind, Policies, Policy};
 use crate::world::World;
 
@@ -39,10 +39,9 @@ fn one(policy: &Policy, library: &Library) -> Result<Option<Finding>, Refused> {
     let finding = |fails, value| {
         Some(Finding { policy: policy.name.clone(), kind: policy.kind, fails, value })
     };
-    let contrary = match policy.kind {
-        Kind::View => None,
-        _ => policy.contrary(),
-    };
+    // Aggregates without HAVING are a number; their WHERE chooses what is counted.
+    let says_what_holds = policy.says_what_holds() && last_filter(&plan).is_some();
+    let contrary = if says_what_holds { policy.contrary() } else { None };
     let found = match (policy.kind, contrary) {
         (Kind::View, _) => None,
         (_, Some(query)) => {
@@ -61,7 +60,8 @@ fn one(policy: &Policy, library: &Library) -> Result<Option<Finding>, Refused> {
         (_, None) => {
             let rows = library.rows(&plan)?;
             let cell = rows.first().and_then(|row| row.first());
-            let value = cell.map(|value| if value.is_null() { String::new() } else { value.to_string() });
+            let value =
+                cell.map(|value| if value.is_null() { String::new() } else { value.to_string() });
             finding(Vec::new(), value)
         }
     };

@@ -32,9 +32,15 @@ pub(crate) enum Cell {
     Number(Number),
     Truth(Truth),
     /// The largest number whose formula holds, times -1 if `negated`; NULL if none holds.
-    Largest { items: Vec<(Formula, Lin)>, negated: bool },
+    Largest {
+        items: Vec<(Formula, Lin)>,
+        negated: bool,
+    },
     /// `sum / count`, NULL where count is 0.
-    Mean { sum: Lin, count: Lin },
+    Mean {
+        sum: Lin,
+        count: Lin,
+    },
 }
 
 impl Cell {
@@ -117,10 +123,11 @@ pub(crate) fn truth(cell: &Cell, program: &Program) -> Result<Truth, Refused> {
 /// A truth value as cases.
 pub(crate) fn cases_of(truth: &Truth, program: &Program) -> Result<Cell, Refused> {
     let known = Formula::or([truth.yes.clone(), truth.no.clone()], program);
-    let cases = [(truth.yes.clone(), Some(true)), (truth.no.clone(), Some(false)), (
-        known.not(program)?,
-        None,
-    )];
+    let cases = [
+        (truth.yes.clone(), Some(true)),
+        (truth.no.clone(), Some(false)),
+        (known.not(program)?, None),
+    ];
     let cases = cases.into_iter().filter(|(when, _)| *when != Formula::False);
     Ok(Cell::Cases(cases.map(|(when, value)| (when, ScalarValue::Boolean(value))).collect()))
 }
@@ -329,14 +336,19 @@ pub(crate) fn arithmetic(
                 None => null.push(when.clone()),
             }
         }
-        return Ok(Cell::Number(Number { lin, null: Formula::or(null, program), zero: other.zero }));
+        return Ok(Cell::Number(Number {
+            lin,
+            null: Formula::or(null, program),
+            zero: other.zero,
+        }));
     }
     if !matches!(op, Operator::Plus | Operator::Minus) {
         let message = format!("{op} with a decided amount is not linear");
         return Err(Refused::new(message).hint("multiply the other side instead"));
     }
     let (one, other) = (number(left, program)?, number(right, program)?);
-    let lin = if op == Operator::Plus { one.lin.plus(&other.lin) } else { one.lin.minus(&other.lin) };
+    let lin =
+        if op == Operator::Plus { one.lin.plus(&other.lin) } else { one.lin.minus(&other.lin) };
     let never = one.null == Formula::False && other.null == Formula::False;
     let null = Formula::or([one.null, other.null], program);
     Ok(Cell::Number(Number { lin: lin?, null, zero: never }))
@@ -359,4 +371,3 @@ pub(crate) fn null_of(cell: &Cell, program: &Program) -> Result<Formula, Refused
         Cell::Mean { count, .. } => Formula::at_most_zero(count.clone()),
     })
 }
-

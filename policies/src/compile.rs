@@ -4,13 +4,13 @@ use crate::cell::number;
 use crate::error::{PolicyError, Refused};
 use crate::formula::{Formula, Lin, Var};
 use crate::interpreter::{Interpreter, Relation};
-use crate::library::{Library, scalar};
+use crate::library::{Library, last_filter, on_large_stack, scalar};
 use crate::lineage::Source;
 use crate::program::Program;
 use crate::source::{Kind, Policies, Policy};
 use crate::world::{Value, World};
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::{Distinct, Filter, LogicalPlan};
+use datafusion::logical_expr::{Filter, LogicalPlan};
 use std::collections::HashMap;
 
 /// Digits after the point of weights.
@@ -92,12 +92,17 @@ impl Model {
                 policies: Vec::new(),
             });
         };
-        let library = Library::new(world).map_err(|refused| first.refused(refused))?;
-        let mut compiler = Compiler::new(world).map_err(|refused| first.refused(refused))?;
-        for policy in &policies.statements {
-            compiler.policy(policy, &library).map_err(|refused| policy.refused(refused))?;
-        }
-        Ok(compiler.model)
+        let compiled = on_large_stack(|| {
+            let library = Library::new(world)?;
+            let mut compiler = Compiler::new(world)?;
+            for policy in &policies.statements {
+                if let Err(refused) = compiler.policy(policy, &library) {
+                    return Ok(Err(policy.refused(refused)));
+                }
+            }
+            Ok(Ok(compiler.model))
+        });
+        compiled.map_err(|refused| first.refused(refused))?
     }
 }
 
@@ -147,7 +152,7 @@ impl<'a> Compiler<'a> {
             settled: 0,
             notes: Vec::new(),
         };
-        let filter = policy.says_what_holds().then(|| top_filter(&plan)).flatten();
+        let filter = policy.says_what_holds().then(|| last_filter(&plan)).flatten();
         match (policy.kind, filter) {
             (Kind::View, _) => {}
             (Kind::Hard, Some(filter)) => {
@@ -155,8 +160,10 @@ impl<'a> Compiler<'a> {
                 self.model.units.extend(units);
             }
             (Kind::Hard, None) => {
-                return Err(Refused::new("a hard constraint says what must hold in WHERE or HAVING")
-                    .hint("filter rows in a view or in the join before"));
+                return Err(Refused::new(
+                    "a hard constraint says what must hold in WHERE or HAVING",
+                )
+                .hint("filter rows in a view or in the join before"));
             }
             (Kind::Soft { weight, at_most }, Some(filter)) => {
                 let units = self.units(policy, library, filter, &mut report)?;
@@ -197,18 +204,24 @@ impl<'a> Compiler<'a> {
     ) -> Result<Vec<Unit>, Refused> {
         let mut interpreter = self.interpreter(library);
         let rows = interpreter.relation(&filter.input, None)?;
-        let passes = interpreter.truths(&filter.predicate, &rows, None)?;
+        let passes = interpreter.truths(&filter.predicate, &rows, None);
+        let passes = passes.map_err(|refused| refused.or_word("having"))?;
         let program = &self.model.program;
         let names = names(&filter.input, &rows);
-        let (mut units, mut unseen) = (Vec::new(), 0);
+        let (mut units, mut unseen, mut unknown) = (Vec::new(), 0, 0);
         for (number, (row, passes)) in rows.rows.iter().zip(passes).enumerate() {
             report.rows += 1;
+            let contrary = passes.yes.not(program)?;
+            if contrary != passes.no {
+                let neither = [row.when.clone(), contrary, passes.no.not(program)?];
+                unknown += usize::from(program.may_hold(&Formula::and(neither, program))?);
+            }
             let mut formula = Formula::or([row.when.not(program)?, passes.yes.clone()], program);
             if let Some(zero) = row.when.any_of() {
                 // Without the row: if the predicate holds of nothing at all, presence need not be asked.
                 match passes.yes.without(&zero, program) {
                     Formula::True => formula = passes.yes,
-                    Formula::False if formula != Formula::True => unseen += 1,
+                    Formula::False if passes.yes != Formula::False => unseen += 1,
                     _ => {}
                 }
             }
@@ -222,6 +235,12 @@ impl<'a> Compiler<'a> {
         }
         if units.is_empty() {
             report.notes.push("always holds".to_owned());
+        }
+        if unknown > 0 {
+            report.notes.push(format!(
+                "{unknown} rows may be unknown (NULL), and fail then; coalesce and IS DISTINCT FROM \
+                 are never unknown"
+            ));
         }
         if unseen > 0 {
             report.notes.push(format!(
@@ -288,17 +307,6 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// The filter that nothing but a choice of columns and an order stands above.
-fn top_filter(plan: &LogicalPlan) -> Option<&Filter> {
-    match plan {
-        LogicalPlan::Filter(filter) => Some(filter),
-        LogicalPlan::Projection(of) => top_filter(&of.input),
-        LogicalPlan::Sort(of) if of.fetch.is_none() => top_filter(&of.input),
-        LogicalPlan::Distinct(Distinct::All(input)) => top_filter(input),
-        _ => None,
-    }
-}
-
 /// What a message calls each row: its group, or the first column of each table it is from.
 fn names(plan: &LogicalPlan, rows: &Relation) -> Vec<String> {
     let mut columns: Vec<(usize, String)> = Vec::new();
@@ -326,4 +334,3 @@ fn names(plan: &LogicalPlan, rows: &Relation) -> Vec<String> {
     };
     rows.rows.iter().map(name).collect()
 }
-

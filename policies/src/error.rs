@@ -74,6 +74,11 @@ impl Refused {
         self
     }
 
+    /// At the first use of a word, unless a nearer place is known.
+    pub fn or_word(self, word: &'static str) -> Refused {
+        if self.at == At::Statement { self.word(word) } else { self }
+    }
+
     /// At this place, unless one nearer to the cause is known.
     pub fn near(mut self, place: Option<Place>) -> Refused {
         if let (At::Statement, Some(place)) = (&self.at, place) {

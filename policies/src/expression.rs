@@ -60,9 +60,15 @@ impl Interpreter<'_> {
                 let both = ones.into_iter().zip(others).map(|(one, other)| {
                     let (yes, no) = ([one.yes, other.yes], [one.no, other.no]);
                     let truth = if of.op == Operator::And {
-                        Truth { yes: Formula::and(yes, self.program), no: Formula::or(no, self.program) }
+                        Truth {
+                            yes: Formula::and(yes, self.program),
+                            no: Formula::or(no, self.program),
+                        }
                     } else {
-                        Truth { yes: Formula::or(yes, self.program), no: Formula::and(no, self.program) }
+                        Truth {
+                            yes: Formula::or(yes, self.program),
+                            no: Formula::and(no, self.program),
+                        }
                     };
                     Rc::new(Cell::Truth(truth))
                 });
@@ -137,7 +143,9 @@ impl Interpreter<'_> {
                     }
                 }
                 if next.len() > COMBINATIONS_MAX {
-                    return Err(Refused::new("too many decided cells are combined in one expression"));
+                    return Err(Refused::new(
+                        "too many decided cells are combined in one expression",
+                    ));
                 }
                 combined = next;
             }
@@ -185,9 +193,8 @@ impl Interpreter<'_> {
                 both.map(|(one, other)| Ok(Rc::new(arithmetic(of.op, one, other, self.program)?)))
                     .collect()
             }
-            Expr::Not(of) => self.map_truth(of, input, scope, |truth, _| {
-                Ok(Truth { yes: truth.no, no: truth.yes })
-            }),
+            Expr::Not(of) => self
+                .map_truth(of, input, scope, |truth, _| Ok(Truth { yes: truth.no, no: truth.yes })),
             Expr::IsTrue(of) | Expr::IsNotTrue(of) => {
                 let negated = matches!(expr, Expr::IsNotTrue(_));
                 self.map_truth(of, input, scope, |truth, this| this.two_valued(truth.yes, negated))
@@ -196,7 +203,10 @@ impl Interpreter<'_> {
                 let negated = matches!(expr, Expr::IsNotFalse(_));
                 self.map_truth(of, input, scope, |truth, this| this.two_valued(truth.no, negated))
             }
-            Expr::IsNull(of) | Expr::IsUnknown(of) | Expr::IsNotNull(of) | Expr::IsNotUnknown(of) => {
+            Expr::IsNull(of)
+            | Expr::IsUnknown(of)
+            | Expr::IsNotNull(of)
+            | Expr::IsNotUnknown(of) => {
                 let negated = matches!(expr, Expr::IsNotNull(_) | Expr::IsNotUnknown(_));
                 let cells = self.cells(of, input, scope)?;
                 let null = cells.iter().map(|cell| {
@@ -233,7 +243,8 @@ impl Interpreter<'_> {
             Expr::Exists(of) => {
                 let found = self.asked(&of.subquery.subquery, input, scope)?;
                 let exists = found.iter().map(|relation| {
-                    let some = Formula::or(relation.rows.iter().map(|r| r.when.clone()), self.program);
+                    let some =
+                        Formula::or(relation.rows.iter().map(|r| r.when.clone()), self.program);
                     Ok(Rc::new(Cell::Truth(self.two_valued(some, of.negated)?)))
                 });
                 exists.collect()
@@ -243,11 +254,8 @@ impl Interpreter<'_> {
                 let cells = self.cells(&of.expr, input, scope)?;
                 let member = cells.iter().zip(&found).map(|(cell, relation)| {
                     let member = self.member(cell, relation)?;
-                    let (yes, no) = if of.negated {
-                        (member.no, member.yes)
-                    } else {
-                        (member.yes, member.no)
-                    };
+                    let (yes, no) =
+                        if of.negated { (member.no, member.yes) } else { (member.yes, member.no) };
                     Ok(Rc::new(Cell::Truth(Truth { yes, no })))
                 });
                 member.collect()
@@ -470,8 +478,7 @@ impl Interpreter<'_> {
             (first, !matches!(next, Cell::Truth(_)))
         {
             let (one, other) = (number(first, self.program)?, number(&next, self.program)?);
-            let base =
-                if one.zero { one.lin } else { self.program.product(&there, &one.lin)? };
+            let base = if one.zero { one.lin } else { self.program.product(&there, &one.lin)? };
             let lin = base.plus(&self.program.product(&null, &other.lin)?)?;
             let null = Formula::and([null, other.null], self.program);
             return Ok(Cell::Number(Number { lin, null, zero: other.zero }));

@@ -8,10 +8,13 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::catalog::view::ViewTable;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DFSchema, DataFusionError, ScalarValue};
 use datafusion::datasource::MemTable;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::{Distinct, Expr, Filter, LogicalPlan};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{Query, Statement};
@@ -23,6 +26,8 @@ use std::time::Duration;
 const MEMORY_MAX: usize = 512 << 20;
 /// Seconds that a query may run.
 const TIME_MAX: Duration = Duration::from_secs(30);
+/// Bytes of stack of a thread that plans, runs or compiles.
+const STACK: usize = 256 << 20;
 /// Digits of a decimal column, and those of them after the point.
 const DECIMAL: (u8, i8) = (18, 6);
 
@@ -57,7 +62,20 @@ impl Library {
         let state = self.context.state();
         let plan = run(async { state.statement_to_plan(statement).await })?.map_err(refused)?;
         let analyzed = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {});
-        analyzed.map_err(refused)
+        let plan = analyzed.map_err(refused)?;
+        // The same world has the same answer.
+        let mut changing = false;
+        let looked = plan.apply_with_subqueries(|node| {
+            node.apply_expressions(|expr| {
+                changing |= expr.is_volatile();
+                Ok(TreeNodeRecursion::Continue)
+            })
+        });
+        looked.map_err(refused)?;
+        if changing {
+            return Err(Refused::new("random functions have no place in a policy").word("random"));
+        }
+        Ok(plan)
     }
 
     /// Makes a plan readable under a name.
@@ -110,6 +128,12 @@ impl Library {
         let batch = batch.map_err(|error| refused(error.into()))?;
         let schema = DFSchema::try_from(schema).map_err(refused)?;
         let state = self.context.state();
+        // Functions such as coalesce are defined by what they are simplified to.
+        let context = SimplifyContext::builder()
+            .with_schema(Arc::new(schema.clone()))
+            .with_config_options(Arc::clone(state.config_options()))
+            .build();
+        let expr = ExprSimplifier::new(context).simplify(expr).map_err(refused)?;
         let physical = state.create_physical_expr(expr, &schema).map_err(refused)?;
         let array = physical.evaluate(&batch).and_then(|value| value.into_array(rows));
         let array = array.map_err(refused)?;
@@ -120,36 +144,59 @@ impl Library {
 
 /// Waits for a future on a thread of its own, so that the caller may be inside another runtime.
 fn run<T: Send>(future: impl Future<Output = T> + Send) -> Result<T, Refused> {
-    let failed = |what: String| Refused::new(format!("the query could not be run: {what}"));
+    on_large_stack(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let runtime = runtime.map_err(|error| failed(&error.to_string()))?;
+        let limited = async { tokio::time::timeout(TIME_MAX, future).await };
+        let late = |_| failed(&format!("it takes more than {} s", TIME_MAX.as_secs()));
+        runtime.block_on(limited).map_err(late)
+    })
+}
+
+fn failed(what: &str) -> Refused {
+    Refused::new(format!("the query could not be run: {what}"))
+}
+
+/// Runs on a thread with a stack for the deepest statement that is read.
+pub(crate) fn on_large_stack<T: Send>(
+    work: impl FnOnce() -> Result<T, Refused> + Send,
+) -> Result<T, Refused> {
     std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-            let runtime = runtime.map_err(|error| failed(error.to_string()))?;
-            let limited = async { tokio::time::timeout(TIME_MAX, future).await };
-            runtime.block_on(limited).map_err(|_| {
-                failed(format!("it takes more than {} s", TIME_MAX.as_secs()))
-            })
-        });
-        thread.join().unwrap_or_else(|_| Err(failed("it ended by a panic".to_owned())))
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+        let thread = thread.map_err(|error| failed(&error.to_string()))?;
+        thread.join().unwrap_or_else(|_| Err(failed("it ended by a panic")))
     })
 }
 
 /// A refusal of DataFusion, with its place.
 pub(crate) fn refused(error: DataFusionError) -> Refused {
-    let place = error.diagnostic().and_then(|found| found.span).map(|span| Place {
-        line: span.start.line,
-        column: span.start.column,
-    });
+    let place = error
+        .diagnostic()
+        .and_then(|found| found.span)
+        .map(|span| Place { line: span.start.line, column: span.start.column });
     let text = error.strip_backtrace();
     let first = text.lines().next().unwrap_or_default();
     let mut message = first;
-    for prefix in ["Error during planning: ", "Schema error: ", "This feature is not implemented: "] {
+    for prefix in ["Error during planning: ", "Schema error: ", "This feature is not implemented: "]
+    {
         message = message.strip_prefix(prefix).unwrap_or(message);
     }
     Refused::new(message.trim_end_matches('.')).near(place)
 }
 
-pub(crate) fn data_type(of: Type) -> DataType {
+/// The filter above which there is only a choice of columns and an order: HAVING, or WHERE without
+/// aggregates.
+pub(crate) fn last_filter(plan: &LogicalPlan) -> Option<&Filter> {
+    match plan {
+        LogicalPlan::Filter(filter) => Some(filter),
+        LogicalPlan::Projection(of) => last_filter(&of.input),
+        LogicalPlan::Sort(of) if of.fetch.is_none() => last_filter(&of.input),
+        LogicalPlan::Distinct(Distinct::All(input)) => last_filter(input),
+        _ => None,
+    }
+}
+
+fn data_type(of: Type) -> DataType {
     match of {
         Type::Text => DataType::Utf8,
         Type::Integer => DataType::Int64,
@@ -175,7 +222,8 @@ pub(crate) fn scalar(value: &Value, of: Type) -> ScalarValue {
 }
 
 fn batch(table: &Table) -> Result<RecordBatch, DataFusionError> {
-    let field = |column: &crate::world::Column| Field::new(&column.name, data_type(column.of), true);
+    let field =
+        |column: &crate::world::Column| Field::new(&column.name, data_type(column.of), true);
     let schema = Schema::new(table.columns.iter().map(field).collect::<Vec<_>>());
     let mut arrays: Vec<ArrayRef> = Vec::new();
     for (number, column) in table.columns.iter().enumerate() {

@@ -46,8 +46,7 @@ impl Source<'_> {
     fn within(self, plan: &LogicalPlan, outer: Option<Outer<'_>>) -> Touched {
         let width = plan.schema().fields().len();
         let inputs = plan.inputs();
-        let below: Vec<Touched> =
-            inputs.iter().map(|input| self.within(input, outer)).collect();
+        let below: Vec<Touched> = inputs.iter().map(|input| self.within(input, outer)).collect();
         let expr = |expr: &Expr| match (&inputs[..], &below[..]) {
             ([input], [touched]) => self.expr(expr, input.schema(), &touched.columns, outer),
             _ => true,
@@ -63,14 +62,12 @@ impl Source<'_> {
                 Touched { columns: vec![false; width], rows: false }
             }
             (LogicalPlan::SubqueryAlias(_) | LogicalPlan::Subquery(_), [input]) => input.clone(),
-            (LogicalPlan::Projection(of), [input]) => Touched {
-                columns: of.expr.iter().map(expr).collect(),
-                rows: input.rows,
-            },
-            (LogicalPlan::Filter(of), [input]) => Touched {
-                columns: input.columns.clone(),
-                rows: input.rows || expr(&of.predicate),
-            },
+            (LogicalPlan::Projection(of), [input]) => {
+                Touched { columns: of.expr.iter().map(expr).collect(), rows: input.rows }
+            }
+            (LogicalPlan::Filter(of), [input]) => {
+                Touched { columns: input.columns.clone(), rows: input.rows || expr(&of.predicate) }
+            }
             (LogicalPlan::Sort(_) | LogicalPlan::Limit(_), [input]) if !input.any() => {
                 input.clone()
             }

@@ -112,9 +112,8 @@ impl Interpreter<'_> {
         let row = |number: usize, cells: &Vec<ScalarValue>| {
             let cell = |&ix: &usize| match &self.choices[number] {
                 Some(options) if ix == self.column => {
-                    let case = |(value, var): &(ScalarValue, _)| {
-                        (Formula::Is(*var, true), value.clone())
-                    };
+                    let case =
+                        |(value, var): &(ScalarValue, _)| (Formula::Is(*var, true), value.clone());
                     Rc::new(Cell::Cases(options.iter().map(case).collect()))
                 }
                 _ => Rc::new(Cell::constant(cells[ix].clone())),
@@ -271,4 +270,3 @@ fn pairs(
     }
     Ok(found)
 }
-

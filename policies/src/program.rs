@@ -21,8 +21,14 @@ enum Meaning {
 #[derive(Clone, Debug)]
 enum Variable {
     /// One of the values that a cell may take.
-    Choice { slot: usize },
-    Derived { least: i128, most: i128, meaning: Meaning },
+    Choice {
+        slot: usize,
+    },
+    Derived {
+        least: i128,
+        most: i128,
+        meaning: Meaning,
+    },
 }
 
 /// Decided and derived variables.
@@ -109,6 +115,37 @@ impl Program {
         Ok((least, most))
     }
 
+    /// Whether the formula may hold. If it is about one cell alone, the answer is exact; else it may be yes
+    /// too often.
+    pub fn may_hold(&self, formula: &Formula) -> Result<bool, Overflow> {
+        let mut cell = None;
+        if !self.is_about(formula, &mut cell) {
+            return Ok(true);
+        }
+        let Some(cell) = cell else { return Ok(*formula != Formula::False) };
+        let (first, count) = self.slots[cell];
+        for value in first..first + count {
+            if formula.holds(&|var| i128::from(var.ix() == value))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether it speaks of values of one cell only, and of which.
+    fn is_about(&self, formula: &Formula, cell: &mut Option<usize>) -> bool {
+        match formula {
+            Formula::True | Formula::False => true,
+            Formula::Is(var, _) => {
+                self.slot(*var).is_some_and(|(slot, _)| *cell.get_or_insert(slot) == slot)
+            }
+            Formula::AtMostZero(_) => false,
+            Formula::And(parts) | Formula::Or(parts) => {
+                parts.iter().all(|part| self.is_about(part, cell))
+            }
+        }
+    }
+
     /// An expression that is 1 where the formula holds, else 0.
     pub fn truth(&mut self, formula: &Formula) -> Result<Lin, Overflow> {
         let one = Lin::constant(1, 0);
@@ -170,8 +207,7 @@ impl Program {
         let (unit, [lin]) = in_units([lin.clone()])?;
         let (least, most) = self.bounds(&lin)?;
         let scale = lin.scale;
-        let var =
-            self.derive(least.min(0), most.max(0), Meaning::Product(formula.clone(), lin))?;
+        let var = self.derive(least.min(0), most.max(0), Meaning::Product(formula.clone(), lin))?;
         Lin::var(var).times_decimal(unit, scale)
     }
 
@@ -202,7 +238,12 @@ impl Program {
     }
 
     /// Rows so that the formula holds wherever `when`, an expression of value 0 or 1, is 1.
-    fn imply(&mut self, when: &Lin, formula: &Formula, rows: &mut Vec<Lin>) -> Result<(), Overflow> {
+    fn imply(
+        &mut self,
+        when: &Lin,
+        formula: &Formula,
+        rows: &mut Vec<Lin>,
+    ) -> Result<(), Overflow> {
         match formula {
             Formula::True => {}
             Formula::False => rows.push(when.clone()),

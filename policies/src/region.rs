@@ -129,7 +129,11 @@ impl World {
                 ],
                 reservations,
             ),
-            table("rru", &[("reservation_id", Text), ("hardware_type", Text), ("rru", Decimal)], rru),
+            table(
+                "rru",
+                &[("reservation_id", Text), ("hardware_type", Text), ("rru", Decimal)],
+                rru,
+            ),
             table(
                 "affinity",
                 &[("reservation_id", Text), ("datacenter", Text), ("share", Decimal)],

@@ -150,9 +150,10 @@ impl Model {
             Options::Open(values) => values[*slots.next().unwrap_or(&0)].clone(),
         };
         let assignment = self.cells.iter().map(cell).collect();
-        let goals = self.goals.iter().map(|goal| {
-            Ok((goal.policy.clone(), Amount::of(&goal.value, &values)?))
-        });
+        let goals = self
+            .goals
+            .iter()
+            .map(|goal| Ok((goal.policy.clone(), Amount::of(&goal.value, &values)?)));
         let goals = goals.collect::<Result<_, Overflow>>()?;
         Ok(Outcome::Solved(Solution { assignment, cost: Amount::of(&cost, &values)?, goals }))
     }

@@ -7,8 +7,13 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace};
+use datafusion::sql::sqlparser::tokenizer::{
+    Location, Token, TokenWithSpan, Tokenizer, Whitespace,
+};
 use std::ops::ControlFlow;
+
+/// Words and signs of a statement. What is nested deeper than this many levels would need a larger stack.
+const TOKENS_MAX: usize = 4_000;
 
 /// What a statement is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,12 +142,15 @@ impl Reader<'_> {
         let tokens = tokens.map_err(|e| self.error(place(e.location), e.message))?;
         for statement in tokens.split(|token| token.token == Token::SemiColon) {
             let annotations = self.annotations(statement, policies)?;
-            let is_code = |token: &&TokenWithSpan| {
-                !matches!(token.token, Token::Whitespace(_) | Token::EOF)
-            };
+            let is_code =
+                |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_) | Token::EOF);
             let code: Vec<TokenWithSpan> = statement.iter().filter(is_code).cloned().collect();
             let Some(first) = code.first() else { continue };
             let start = place(first.span.start);
+            if code.len() > TOKENS_MAX {
+                let message = format!("a statement has at most {TOKENS_MAX} words and signs");
+                return Err(self.error(start, message));
+            }
             let policy = self.statement(code, start, annotations)?;
             if policies.statements.iter().any(|other| other.name == policy.name) {
                 return Err(policy.refused(Refused::new("a view of this name is there already")));
@@ -165,10 +173,9 @@ impl Reader<'_> {
             };
             let Some(text) = comment.trim().strip_prefix('@') else { continue };
             let at = place(token.span.start);
-            let (word, rest) = text.split_once(|c: char| !(c.is_alphanumeric() || c == '_')).map_or(
-                (text, ""),
-                |(word, _)| (word, text[word.len()..].trim()),
-            );
+            let (word, rest) = text
+                .split_once(|c: char| !(c.is_alphanumeric() || c == '_'))
+                .map_or((text, ""), |(word, _)| (word, text[word.len()..].trim()));
             let kind = match word {
                 "hard_constraint" if rest.is_empty() => Kind::Hard,
                 "soft_constraint" => self.soft(rest, at)?,

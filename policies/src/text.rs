@@ -23,7 +23,8 @@ impl World {
         let mut tables: Vec<Table> = Vec::new();
         let (mut decided, mut keep) = (None, Vec::new());
         for (number, line) in text.lines().enumerate() {
-            let broken = |rule: &str| WorldError { message: format!("line {}: {rule}", number + 1) };
+            let broken =
+                |rule: &str| WorldError { message: format!("line {}: {rule}", number + 1) };
             let line = line.split('#').next().unwrap_or_default().trim();
             if line.is_empty() {
             } else if let Some(rest) = line.strip_prefix("table ") {

@@ -89,7 +89,8 @@ impl Tiny {
             "near_cache.sql" => used("web").is_subset(&used("cache")),
             "away_from_batch.sql" => used("web").is_disjoint(&used("batch")),
             "one_zone.sql" => ["web", "cache", "batch"].iter().all(|service| {
-                used(service).iter().map(|node| self.zone[*node]).collect::<BTreeSet<_>>().len() <= 1
+                used(service).iter().map(|node| self.zone[*node]).collect::<BTreeSet<_>>().len()
+                    <= 1
             }),
             "per_node.sql" => ["web", "cache", "batch"].iter().all(|wanted| {
                 (0..NODES).all(|node| {
@@ -176,7 +177,11 @@ fn each_policy_is_its_rule_on_every_assignment() {
                 let rule = tiny.holds(file.0, &nodes);
                 let broken = model.broken(&values(&nodes)).expect("options of the column");
                 assert_eq!(broken.is_empty(), rule, "{}: {nodes:?}, {broken:?}, {tiny:?}", file.0);
-                if rule { holds[at] += 1 } else { fails[at] += 1 }
+                if rule {
+                    holds[at] += 1
+                } else {
+                    fails[at] += 1
+                }
                 if number % 29 == 5 {
                     let after = world.with(&values(&nodes)).expect("one cell for each replica");
                     let found = audit(&policies, &after).unwrap_or_else(|error| panic!("{error}"));
@@ -217,7 +222,10 @@ fn together_they_are_solved_to_the_optimum() {
                 let broken: Vec<Vec<_>> = (tiny.assignments())
                     .map(|nodes| model.broken(&values(&nodes)).expect("options"))
                     .collect();
-                assert!(broken.iter().all(|of| of.iter().any(|row| rows.contains(row))), "{rows:?}");
+                assert!(
+                    broken.iter().all(|of| of.iter().any(|row| rows.contains(row))),
+                    "{rows:?}"
+                );
                 for (at, _) in rows.iter().enumerate() {
                     let mut rest = rows.clone();
                     rest.remove(at);

@@ -108,7 +108,8 @@ fn solved(snapshot: &RegionSnapshot) -> Option<f64> {
             Kind::Hard => assert_eq!(finding.fails, [""; 0], "{}", finding.policy),
             _ => {
                 let value = finding.value.expect("a goal has a number");
-                worth += if value.is_empty() { 0.0 } else { value.parse::<f64>().expect("a number") };
+                worth +=
+                    if value.is_empty() { 0.0 } else { value.parse::<f64>().expect("a number") };
             }
         }
     }
@@ -131,9 +132,11 @@ fn worlds() -> impl Strategy<Value = SnapshotParts> {
         let mut parts = rows::parts();
         for (number, (place, ty, holder, in_use)) in servers.into_iter().enumerate() {
             // Four racks in three MSBs of two datacenters.
-            let place = [("d0", "m0", "k0"), ("d0", "m0", "k1"), ("d0", "m1", "k2"), ("d1", "m2", "k3")]
-                [place];
-            let holder = (holder < reservations.len()).then(|| format!("r{holder}").as_str().into());
+            let place =
+                [("d0", "m0", "k0"), ("d0", "m0", "k1"), ("d0", "m1", "k2"), ("d1", "m2", "k3")]
+                    [place];
+            let holder =
+                (holder < reservations.len()).then(|| format!("r{holder}").as_str().into());
             let row = rows::server(&format!("s{number}"), place, &format!("t{ty}"));
             let in_use = in_use && holder.is_some();
             parts.servers.push(ServerRow { current_reservation: holder, in_use, ..row });
@@ -182,7 +185,10 @@ fn the_papers_model_equals_raw_model_and_brute_force() {
         match (policies, brute) {
             (Some(ours), Some(best)) => {
                 feasible += 1;
-                assert!((ours - best).abs() < 1e-6, "policies {ours}, brute force {best}: {parts:#?}");
+                assert!(
+                    (ours - best).abs() < 1e-6,
+                    "policies {ours}, brute force {best}: {parts:#?}"
+                );
                 // The raw model is softened: where all can be had, its optimum is the same.
                 let raw = RawModel::build(&snapshot).solve().expect("HiGHS solves tiny models");
                 assert!((ours - raw).abs() < 1e-4, "policies {ours}, raw model {raw}: {parts:#?}");

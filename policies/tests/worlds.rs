@@ -1,12 +1,14 @@
 //! Policies on worlds in text: `tests/worlds/*.txt`. `REWRITE=1` writes the output; read it as a review.
 //!
-//! `world` sets the tables. `policies [file=PATH below library]` reads policies and says what became of
+//! `world` sets the tables. `policies [file=NAME in library/region]` reads policies and says what became of
 //! each. `audit` asks the library alone about the world as it is, `solve` decides.
 
 use async_solver::backend::InProcess;
 use policies::{Effort, Kind, Model, Outcome, Policies, Value, World, audit};
 use std::fmt::Write;
 use std::time::Duration;
+
+const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/library/region");
 
 struct Session {
     world: Option<World>,
@@ -37,8 +39,11 @@ impl Session {
                 let file = case.args.get("file").and_then(|files| files.first());
                 let (name, text) = match file {
                     Some(file) => {
-                        let path = format!("{}/library/{file}", env!("CARGO_MANIFEST_DIR"));
-                        (file.as_str(), std::fs::read_to_string(path).expect("a file of the library"))
+                        let path = format!("{LIBRARY}/{file}.sql");
+                        (
+                            file.as_str(),
+                            std::fs::read_to_string(path).expect("a file of the library"),
+                        )
                     }
                     None => ("p.sql", case.input.clone()),
                 };
@@ -70,7 +75,8 @@ impl Session {
                 }
             }
             "solve" => {
-                let model = Model::compile(&self.policies, self.world()).expect("it compiled before");
+                let model =
+                    Model::compile(&self.policies, self.world()).expect("it compiled before");
                 match model.solve(&InProcess, effort).map_err(|error| error.to_string())? {
                     Outcome::Solved(solution) => {
                         let cells: Vec<String> = solution.assignment.iter().map(cell).collect();
