@@ -212,12 +212,7 @@ impl Interpreter<'_> {
                 values[ix].1.push(both);
             }
         }
-        let mut lin = Lin::default();
-        for (_, when) in values {
-            let some = Formula::or(when, self.program);
-            lin = lin.plus(&self.program.truth(&some)?)?;
-        }
-        Ok(Cell::Number(Number { lin, null: Formula::False, zero: true }))
+        Ok(Cell::Different(values.into_iter().map(|(_, when)| when).collect()))
     }
 
     fn sum(&mut self, members: &[(Formula, &Cell)], filled: bool) -> Result<Cell, Refused> {

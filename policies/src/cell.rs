@@ -36,6 +36,8 @@ pub(crate) enum Cell {
         items: Vec<(Formula, Lin)>,
         negated: bool,
     },
+    /// How many values are there at least once: for each, what says that a row has it.
+    Different(Vec<Vec<Formula>>),
     /// `sum / count`, NULL where count is 0.
     Mean {
         sum: Lin,
@@ -155,6 +157,14 @@ pub(crate) fn number(cell: &Cell, program: &mut Program) -> Result<Number, Refus
             let lin = if *negated { largest.times(-1)? } else { largest };
             Ok(Number { lin, null: some.not(program)?, zero: true })
         }
+        Cell::Different(values) => {
+            let mut lin = Lin::default();
+            for when in values {
+                let some = Formula::or(when.iter().cloned(), program);
+                lin = lin.plus(&program.truth(&some)?)?;
+            }
+            Ok(Number { lin, null: Formula::False, zero: true })
+        }
         Cell::Mean { .. } => Err(Refused::new("an average is compared with a constant, no more")
             .word("avg")
             .hint("write sum(x) and count(x) on two sides")),
@@ -233,6 +243,16 @@ pub(crate) fn compare(
             let op = op.swap().ok_or_else(|| Refused::new("this comparison has no contrary"))?;
             mean(op, sum, count, other, program)
         }
+        (Cell::Different(values), other) | (other, Cell::Different(values))
+            if op == Operator::Eq =>
+        {
+            let other = number(other, program)?;
+            if let Some(yes) = all_different(values, &other, program)? {
+                return known(yes, &Formula::False, program);
+            }
+            let this = number(&Cell::Different(values.clone()), program)?;
+            compare(op, &Cell::Number(this), &Cell::Number(other), program)
+        }
         (Cell::Largest { items, negated }, other) => largest(op, items, *negated, other, program),
         (other, Cell::Largest { items, negated }) => {
             let op = op.swap().ok_or_else(|| Refused::new("this comparison has no contrary"))?;
@@ -246,6 +266,26 @@ pub(crate) fn compare(
             known(yes, &null, program)
         }
     }
+}
+
+/// Whether the number of different values is the number of all: no value is there twice. `None` if the
+/// other number is not that of all.
+fn all_different(
+    values: &[Vec<Formula>],
+    other: &Number,
+    program: &mut Program,
+) -> Result<Option<Formula>, Refused> {
+    let (mut all, mut once) = (Lin::default(), Vec::with_capacity(values.len()));
+    for when in values {
+        let mut rows = Lin::default();
+        for one in when {
+            rows = rows.plus(&program.truth(one)?)?;
+        }
+        all = all.plus(&rows)?;
+        once.push(Formula::at_most_zero(rows.minus(&Lin::constant(1, 0))?));
+    }
+    let same = other.null == Formula::False && program.bounds(&all.minus(&other.lin)?)? == (0, 0);
+    Ok(same.then(|| Formula::and(once, program)))
 }
 
 /// An average against a constant: `sum op constant * count`.
@@ -362,6 +402,7 @@ pub(crate) fn null_of(cell: &Cell, program: &Program) -> Result<Formula, Refused
             Formula::or(null.map(|(when, _)| when.clone()), program)
         }
         Cell::Number(number) => number.null.clone(),
+        Cell::Different(_) => Formula::False,
         Cell::Truth(truth) => {
             Formula::or([truth.yes.clone(), truth.no.clone()], program).not(program)?
         }

@@ -419,6 +419,7 @@ impl Interpreter<'_> {
             let exact = match &*cell {
                 Cell::Mean { .. } => matches!(to, DataType::Float64 | DataType::Decimal128(..)),
                 Cell::Number(number) => fits(number.lin.scale),
+                Cell::Different(_) => fits(0),
                 Cell::Largest { items, .. } => items.iter().all(|(_, lin)| fits(lin.scale)),
                 Cell::Truth(_) => *to == DataType::Boolean,
                 Cell::Cases(cases) => {
@@ -474,7 +475,7 @@ impl Interpreter<'_> {
         }
         let next = self.coalesce(next, later)?;
         let there = null.not(self.program)?;
-        if let (Cell::Number(_) | Cell::Largest { .. }, true) =
+        if let (Cell::Number(_) | Cell::Largest { .. } | Cell::Different(_), true) =
             (first, !matches!(next, Cell::Truth(_)))
         {
             let (one, other) = (number(first, self.program)?, number(&next, self.program)?);

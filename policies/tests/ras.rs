@@ -42,12 +42,12 @@ fn cost(parts: &SnapshotParts, holders: &[Option<usize>]) -> Option<f64> {
             *by_datacenter.entry(&server.datacenter).or_default() += value;
         }
         let capacity = reservation.capacity_rru;
-        let over = |shares: &BTreeMap<_, f64>, alpha: Option<f64>| -> f64 {
+        let over = |shares: Vec<&f64>, alpha: Option<f64>| -> f64 {
             let most = alpha.expect("worlds state their limits") * capacity;
-            shares.values().map(|share| (share - most).max(0.0)).sum()
+            shares.into_iter().map(|share| (share - most).max(0.0)).sum()
         };
-        cost += weights.spread_beta * over(&by_rack, reservation.rack_alpha);
-        cost += weights.spread_beta * over(&by_msb, reservation.msb_alpha);
+        cost += weights.spread_beta * over(by_rack.values().collect(), reservation.rack_alpha);
+        cost += weights.spread_beta * over(by_msb.values().collect(), reservation.msb_alpha);
         let largest = by_msb.values().copied().fold(0.0, f64::max);
         let buffer = if reservation.msb_buffer { largest } else { 0.0 };
         cost += weights.buffer_tau * buffer;
