@@ -190,7 +190,7 @@ impl Interpreter<'_> {
         for (when, cell) in members {
             let there = null_of(cell, self.program)?.not(self.program)?;
             let counts = Formula::and([when.clone(), there], self.program);
-            lin = lin.plus(&self.program.truth(&counts)?)?;
+            lin.add(&self.program.truth(&counts)?)?;
         }
         Ok(lin)
     }
@@ -227,7 +227,7 @@ impl Interpreter<'_> {
                         if let Some((units, scale)) = amount(value)? {
                             let both = Formula::and([when.clone(), case.clone()], self.program);
                             let term = self.program.truth(&both)?.times_decimal(units, scale)?;
-                            lin = lin.plus(&term)?;
+                            lin.add(&term)?;
                         }
                     }
                 }
@@ -238,7 +238,7 @@ impl Interpreter<'_> {
                     } else {
                         Formula::and([when.clone(), null.not(self.program)?], self.program)
                     };
-                    lin = lin.plus(&self.program.product(&counts, &of.lin)?)?;
+                    lin.add(&self.program.product(&counts, &of.lin)?)?;
                 }
             }
             let counts = Formula::and([when.clone(), null.not(self.program)?], self.program);

@@ -2,7 +2,7 @@
 //! plans and runs each query, with WHERE or HAVING turned into its contrary.
 
 use crate::error::{PolicyError, Refused};
-use crate::library::{Library, last_filter};
+use crate::library::{Library, last_filter, on_large_stack};
 use crate::source::{Kind, Policies, Policy};
 use crate::world::World;
 
@@ -25,13 +25,18 @@ pub struct Finding {
 /// If a query cannot be planned or run.
 pub fn audit(policies: &Policies, world: &World) -> Result<Vec<Finding>, PolicyError> {
     let Some(first) = policies.statements.first() else { return Ok(Vec::new()) };
-    let library = Library::new(world).map_err(|refused| first.refused(refused))?;
-    let mut findings = Vec::new();
-    for policy in &policies.statements {
-        let found = one(policy, &library).map_err(|refused| policy.refused(refused))?;
-        findings.extend(found);
-    }
-    Ok(findings)
+    let found = on_large_stack(|| {
+        let library = Library::new(world)?;
+        let mut findings = Vec::new();
+        for policy in &policies.statements {
+            match one(policy, &library) {
+                Ok(found) => findings.extend(found),
+                Err(refused) => return Ok(Err(policy.refused(refused))),
+            }
+        }
+        Ok(Ok(findings))
+    });
+    found.map_err(|refused| first.refused(refused))?
 }
 
 fn one(policy: &Policy, library: &Library) -> Result<Option<Finding>, Refused> {

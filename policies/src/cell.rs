@@ -144,7 +144,7 @@ pub(crate) fn number(cell: &Cell, program: &mut Program) -> Result<Number, Refus
                 match amount(value)? {
                     Some((units, scale)) => {
                         let term = program.truth(when)?.times_decimal(units, scale)?;
-                        lin = lin.plus(&term)?;
+                        lin.add(&term)?;
                     }
                     None => null.push(when.clone()),
                 }
@@ -161,7 +161,7 @@ pub(crate) fn number(cell: &Cell, program: &mut Program) -> Result<Number, Refus
             let mut lin = Lin::default();
             for when in values {
                 let some = Formula::or(when.iter().cloned(), program);
-                lin = lin.plus(&program.truth(&some)?)?;
+                lin.add(&program.truth(&some)?)?;
             }
             Ok(Number { lin, null: Formula::False, zero: true })
         }
@@ -268,6 +268,20 @@ pub(crate) fn compare(
     }
 }
 
+/// Where `left = right` holds, for joins: what it is where it does not is not asked.
+pub(crate) fn equal(left: &Cell, right: &Cell, program: &mut Program) -> Result<Formula, Refused> {
+    let (Cell::Cases(ones), Cell::Cases(others)) = (left, right) else {
+        return Ok(compare(Operator::Eq, left, right, program)?.yes);
+    };
+    let mut yes = Vec::new();
+    for (when, one) in ones {
+        for (and, _) in others.iter().filter(|(_, other)| !one.is_null() && one == other) {
+            yes.push(Formula::and([when.clone(), and.clone()], program));
+        }
+    }
+    Ok(Formula::or(yes, program))
+}
+
 /// Whether the number of different values is the number of all: no value is there twice. `None` if the
 /// other number is not that of all.
 fn all_different(
@@ -279,9 +293,9 @@ fn all_different(
     for when in values {
         let mut rows = Lin::default();
         for one in when {
-            rows = rows.plus(&program.truth(one)?)?;
+            rows.add(&program.truth(one)?)?;
         }
-        all = all.plus(&rows)?;
+        all.add(&rows)?;
         once.push(Formula::at_most_zero(rows.minus(&Lin::constant(1, 0))?));
     }
     let same = other.null == Formula::False && program.bounds(&all.minus(&other.lin)?)? == (0, 0);
@@ -371,7 +385,7 @@ pub(crate) fn arithmetic(
             match amount(value)? {
                 Some((units, scale)) => {
                     let term = other.lin.times_decimal(units, scale)?;
-                    lin = lin.plus(&program.product(when, &term)?)?;
+                    lin.add(&program.product(when, &term)?)?;
                 }
                 None => null.push(when.clone()),
             }

@@ -262,7 +262,7 @@ impl<'a> Compiler<'a> {
         let mut fails = Lin::default();
         for unit in units {
             let contrary = unit.formula.not(&self.model.program)?;
-            fails = fails.plus(&self.model.program.truth(&contrary)?)?;
+            fails.add(&self.model.program.truth(&contrary)?)?;
         }
         if let Some(limit) = at_most {
             let over = fails.minus(&Lin::constant(i128::from(limit), 0))?;

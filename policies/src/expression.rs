@@ -350,7 +350,10 @@ impl Interpreter<'_> {
         }
         let otherwise = match &case.else_expr {
             Some(expr) => self.cells(expr, input, scope)?,
-            None => vec![Rc::new(Cell::constant(ScalarValue::Null)); input.rows.len()],
+            None => {
+                let null = Rc::new(Cell::constant(ScalarValue::Null));
+                vec![null; input.rows.len()]
+            }
         };
         let mut cells = Vec::with_capacity(input.rows.len());
         for (row, otherwise) in otherwise.iter().enumerate() {
@@ -395,7 +398,7 @@ impl Interpreter<'_> {
         let (mut lin, mut null, mut zero) = (Lin::default(), Vec::new(), true);
         for (here, cell) in arms.iter().filter(|(here, _)| *here != Formula::False) {
             let Number { lin: of, null: nothing, zero: zeroed } = number(cell, self.program)?;
-            lin = lin.plus(&self.program.product(here, &of)?)?;
+            lin.add(&self.program.product(here, &of)?)?;
             null.push(Formula::and([here.clone(), nothing], self.program));
             zero &= zeroed;
         }

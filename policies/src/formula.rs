@@ -77,6 +77,25 @@ impl Lin {
         Ok(sum)
     }
 
+    /// Adds to it, in place where the scales allow.
+    pub fn add(&mut self, other: &Lin) -> Result<(), Overflow> {
+        if other.scale > self.scale {
+            *self = self.plus(other)?;
+            return Ok(());
+        }
+        let factor = 10_i128.checked_pow(self.scale - other.scale).ok_or(Overflow)?;
+        let scaled = |value: i128| value.checked_mul(factor).ok_or(Overflow);
+        self.constant = self.constant.checked_add(scaled(other.constant)?).ok_or(Overflow)?;
+        for (&var, &value) in &other.terms {
+            let entry = self.terms.entry(var).or_insert(0);
+            *entry = entry.checked_add(scaled(value)?).ok_or(Overflow)?;
+            if *entry == 0 {
+                self.terms.remove(&var);
+            }
+        }
+        Ok(())
+    }
+
     /// The difference.
     pub fn minus(&self, other: &Lin) -> Result<Lin, Overflow> {
         self.plus(&other.times(-1)?)

@@ -1,13 +1,13 @@
 //! Plans: what rows there are.
 
-use crate::cell::{Cell, compare};
+use crate::cell::{Cell, equal};
 use crate::error::Refused;
 use crate::formula::Formula;
 use crate::interpreter::{Interpreter, ROWS_MAX, Relation, Row, Scope, place_of, too_many};
 use crate::lineage::reads_outside;
 use datafusion::common::{NullEquality, ScalarValue};
 use datafusion::logical_expr::utils::split_conjunction;
-use datafusion::logical_expr::{Distinct, Expr, Join, JoinType, LogicalPlan, Operator, TableScan};
+use datafusion::logical_expr::{Distinct, Expr, Join, JoinType, LogicalPlan, TableScan};
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -176,8 +176,7 @@ impl Interpreter<'_> {
                 parts.push(one.when.clone());
             }
             for (ones, others) in ones.iter().zip(&others) {
-                let equal = compare(Operator::Eq, &ones[l], &others[r], self.program)?;
-                parts.push(equal.yes);
+                parts.push(equal(&ones[l], &others[r], self.program)?);
             }
             let when = Formula::and(parts, self.program);
             if when != Formula::False {

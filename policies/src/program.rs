@@ -185,7 +185,7 @@ impl Program {
                 return Ok(None);
             }
             cell = Some(slot);
-            sum = sum.plus(&Lin::var(*var))?;
+            sum.add(&Lin::var(*var))?;
         }
         Ok(Some(sum))
     }

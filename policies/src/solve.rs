@@ -184,7 +184,7 @@ impl Model {
         Ok(broken)
     }
 
-    /// The positions of the best values; `None` if there are none.
+    /// The positions of the best values; `None` if no assignment satisfies all.
     fn run(
         &self,
         backend: &dyn Backend,

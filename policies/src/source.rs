@@ -1,6 +1,7 @@
 //! Files of policies: statements, annotations, places.
 
 use crate::error::{At, Place, PolicyError, Refused};
+use crate::library::on_large_stack;
 use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Query, SetExpr, Statement,
     visit_expressions_mut,
@@ -13,7 +14,7 @@ use datafusion::sql::sqlparser::tokenizer::{
 use std::ops::ControlFlow;
 
 /// Words and signs of a statement. What is nested deeper than this many levels would need a larger stack.
-const TOKENS_MAX: usize = 4_000;
+const TOKENS_MAX: usize = 2_000;
 
 /// What a statement is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,12 +103,19 @@ impl Policies {
     pub fn parse<'a>(
         files: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Policies, PolicyError> {
-        let mut policies = Policies::default();
-        for (file, text) in files {
-            let reader = Reader { file };
-            reader.read(text, &mut policies)?;
-        }
-        Ok(policies)
+        let files: Vec<(&str, &str)> = files.into_iter().collect();
+        let first = files.first().map_or("", |(file, _)| file);
+        let read = on_large_stack(|| {
+            let mut policies = Policies::default();
+            for (file, text) in files {
+                if let Err(error) = (Reader { file }).read(text, &mut policies) {
+                    return Ok(Err(error));
+                }
+            }
+            Ok(Ok(policies))
+        });
+        let start = Place { line: 1, column: 1 };
+        read.map_err(|refused| Reader { file: first }.error(start, refused.message))?
     }
 }
 

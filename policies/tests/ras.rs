@@ -189,7 +189,7 @@ fn the_papers_model_equals_raw_model_and_brute_force() {
                     (ours - best).abs() < 1e-6,
                     "policies {ours}, brute force {best}: {parts:#?}"
                 );
-                // The raw model is softened: where all can be had, its optimum is the same.
+                // The raw model is softened: where nothing need be short, its optimum is the same.
                 let raw = RawModel::build(&snapshot).solve().expect("HiGHS solves tiny models");
                 assert!((ours - raw).abs() < 1e-4, "policies {ours}, raw model {raw}: {parts:#?}");
             }
