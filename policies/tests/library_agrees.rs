@@ -2,7 +2,9 @@
 //! library, which runs the policy as plain SQL, find the same number of rows that fail. The library is asked
 //! about every third assignment, at another offset for each policy.
 
-use policies::{Model, Policies, Value, World, audit};
+use async_solver::backend::InProcess;
+use policies::{Effort, Model, Outcome, Policies, Value, World, audit};
+use std::time::Duration;
 
 const WORLD: &str = "
 table servers: server_id text, msb text, watts decimal, cores integer, target text
@@ -83,28 +85,86 @@ const POLICIES: &[&str] = &[
     "most FROM (SELECT max(total) AS most FROM (SELECT target, sum(cores) AS total FROM servers GROUP BY target) t) m WHERE most <= 12",
 ];
 
-#[test]
-fn the_library_finds_the_same_rows_broken() {
-    let world = World::parse(WORLD).unwrap_or_else(|error| panic!("{error}"));
-    let options = &world.decided().options;
+/// A goal that tells assignments apart.
+const GOAL: &str = "
+-- @soft_constraint
+CREATE VIEW goal AS
+SELECT sum(CASE target WHEN 'web' THEN cores WHEN 'db' THEN 3 ELSE 0.5 * cores END) FROM servers";
+
+/// The value of the goal, by hand.
+fn goal(assignment: &[Value]) -> f64 {
+    let cores = [8.0, 4.0, 2.0];
+    let worth = |(value, cores): (&Value, f64)| match value {
+        Value::Text(text) if text == "web" => cores,
+        Value::Text(_) => 3.0,
+        _ => 0.5 * cores,
+    };
+    assignment.iter().zip(cores).map(worth).sum()
+}
+
+fn assignments(world: &World) -> Vec<Vec<Value>> {
     let mut assignments: Vec<Vec<Value>> = vec![Vec::new()];
     for _ in 0..world.assignment().len() {
         let more = |known: &Vec<Value>| {
             let known = known.clone();
-            options.iter().map(move |option| [&known[..], std::slice::from_ref(option)].concat())
+            let options = world.decided().options.iter();
+            options.map(move |option| [&known[..], std::slice::from_ref(option)].concat())
         };
         assignments = assignments.iter().flat_map(more).collect();
     }
+    assignments
+}
+
+fn compiled(text: &str, world: &World) -> Result<(Policies, Model), String> {
+    let policies = Policies::parse([("p.sql", text)]).map_err(|error| error.to_string())?;
+    let model = Model::compile(&policies, world).map_err(|error| error.to_string())?;
+    Ok((policies, model))
+}
+
+/// As a hard and as a soft constraint, each construct has the optimum that all assignments have.
+#[test]
+fn the_program_has_the_optimum_of_all_assignments() {
+    let world = World::parse(WORLD).unwrap_or_else(|error| panic!("{error}"));
+    let assignments = assignments(&world);
+    let effort = Effort { time_limit: Duration::from_secs(60), seed: 1 };
+    let mut wrong = Vec::new();
+    for policy in POLICIES {
+        let view = format!("CREATE VIEW p AS SELECT {policy};{GOAL}");
+        let (_, hard) = compiled(&format!("-- @hard_constraint\n{view}"), &world)
+            .unwrap_or_else(|error| panic!("{policy}: {error}"));
+        let (_, soft) = compiled(&format!("-- @soft_constraint [weight=1.25]\n{view}"), &world)
+            .unwrap_or_else(|error| panic!("{policy}: {error}"));
+        let rows = assignments.iter().map(|of| {
+            let broken = hard.broken(of).expect("options of the column").len();
+            (broken, goal(of))
+        });
+        let rows: Vec<(usize, f64)> = rows.collect();
+        let best = |cost: &dyn Fn(&(usize, f64)) -> f64| {
+            rows.iter().map(cost).fold(f64::INFINITY, f64::min)
+        };
+        let must = |row: &(usize, f64)| if row.0 == 0 { -row.1 } else { f64::INFINITY };
+        let may = |row: &(usize, f64)| 1.25 * row.0 as f64 - row.1;
+        for (name, model, expected) in [("hard", hard, best(&must)), ("soft", soft, best(&may))] {
+            match model.solve(&InProcess, effort) {
+                Ok(Outcome::Solved(solution)) if solution.cost.to_f64() == expected => {}
+                other => wrong.push(format!("{name} {policy}: {other:?}, expected {expected}")),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_library_finds_the_same_rows_broken() {
+    let world = World::parse(WORLD).unwrap_or_else(|error| panic!("{error}"));
+    let assignments = assignments(&world);
     let worlds: Vec<World> =
         assignments.iter().map(|of| world.with(of).expect("one cell for each server")).collect();
     let mut wrong = Vec::new();
     for (offset, policy) in POLICIES.iter().enumerate() {
         let text = format!("-- @hard_constraint\nCREATE VIEW p AS SELECT {policy}");
-        let policies = Policies::parse([("p.sql", text.as_str())]);
-        let policies = policies.unwrap_or_else(|error| panic!("{policy}: {error}"));
-        let model = Model::compile(&policies, &world);
-        let model = match model {
-            Ok(model) => model,
+        let (policies, model) = match compiled(&text, &world) {
+            Ok(compiled) => compiled,
             Err(error) => {
                 wrong.push(format!("{policy}: {error}"));
                 continue;
