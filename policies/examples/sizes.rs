@@ -1,5 +1,6 @@
 //! Sizes and times of small programs: `cargo run -p policies --example sizes`. Generated clusters and
 //! regions.
+#![expect(clippy::disallowed_methods, reason = "it measures time")]
 
 use async_solver::backend::InProcess;
 use fleet::{RegionSnapshot, ReservationRow, ServerRow};

@@ -389,7 +389,11 @@ fn one_file_runs_queries() {
         let audit = path.ends_with("audit.rs");
         for own in ["compile", "program", "formula", "interpreter", "cell"] {
             let uses = text.contains(&format!("use crate::{own}"));
-            assert!(!audit || !uses, "{}: the audit shares {own} with the compiler", path.display());
+            assert!(
+                !audit || !uses,
+                "{}: the audit shares {own} with the compiler",
+                path.display()
+            );
         }
     }
 }
