@@ -108,6 +108,7 @@ fn crates_depend_in_one_direction() {
         ("control", &["api-types", "broker", "fleet"]),
         ("datasets", &["fleet", "placement"]),
         ("placement", &[]),
+        ("policies", &["async-solver", "fleet", "placement"]),
         ("decisions", &["fleet"]),
         ("online-mover", &["broker", "decisions", "fleet"]),
         ("private-postgres", &["broker"]),
@@ -169,6 +170,7 @@ fn the_core_does_no_io() {
             "axum",
             "clap",
             "csv",
+            "datafusion",
             "hyper",
             "parquet",
             "polars",
@@ -196,6 +198,7 @@ fn each_foreign_thing_has_one_crate() {
         ),
         (&["api-types", "capacity-portal"], &["utoipa"]),
         (&["datasets"], &["arrow-array", "arrow-schema", "csv", "parquet", "polars"]),
+        (&["policies"], &["datafusion"]),
         (&["ras"], &["croner", "ctrlc", "indicatif", "object_store", "toml"]),
         (&["bench", "ras"], &["anyhow", "clap"]),
     ] {
@@ -361,9 +364,36 @@ fn one_file_calls_highs() {
             !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_')
         })
     };
-    for folder in ["fleet/src", "async-solver/src", "datasets/src", "placement/src", "ras/src"] {
+    for folder in [
+        "fleet/src",
+        "async-solver/src",
+        "datasets/src",
+        "placement/src",
+        "policies/src",
+        "ras/src",
+    ] {
         for (path, text) in sources(folder) {
             assert_eq!(calls(&text), path == backend, "{}: names highs::", path.display());
+        }
+    }
+}
+
+/// One file asks DataFusion to run something: what the audit rests on, and where time and memory are limited.
+#[test]
+fn one_file_runs_queries() {
+    let library = root().join("policies/src/library.rs");
+    for (path, text) in sources("policies/src") {
+        for running in ["tokio::", "SessionContext", "SessionState", ".collect().await"] {
+            assert!(path == library || !text.contains(running), "{}: {running}", path.display());
+        }
+        let audit = path.ends_with("audit.rs");
+        for own in ["compile", "program", "formula", "interpreter", "cell"] {
+            let uses = text.contains(&format!("use crate::{own}"));
+            assert!(
+                !audit || !uses,
+                "{}: the audit shares {own} with the compiler",
+                path.display()
+            );
         }
     }
 }
