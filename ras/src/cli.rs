@@ -12,6 +12,8 @@ mod maintenance;
 mod mover;
 mod place;
 mod plan;
+#[cfg(feature = "policies")]
+mod policy;
 mod postgres;
 mod profile;
 mod read;
@@ -40,6 +42,8 @@ pub use place::{
     PlaceAction, Search, Simulate, Technique,
 };
 pub use plan::{Plan, PlanSnapshot};
+#[cfg(feature = "policies")]
+pub use policy::{CheckPolicies, DecidedReplicas, PoliciesOf, PolicyCommand, SolvePolicies};
 pub use postgres::StoreOptions;
 pub use profile::{Profile, ProfileAction};
 pub use read::{Filter, Get, Kind, List, One, TableOptions, Watching};
@@ -179,6 +183,10 @@ pub enum Command {
     Result(ResultCommand),
     /// Place replicas of services on the nodes of a cluster, with few moves
     Place(Place),
+    /// Check policies in SQL against a region or a cluster, and solve small worlds under them
+    #[cfg(feature = "policies")]
+    #[command(subcommand)]
+    Policy(PolicyCommand),
     /// Save server URL and token for later commands
     Login(Login),
     /// Remove the saved server URL and token

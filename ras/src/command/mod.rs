@@ -12,6 +12,8 @@ mod live;
 mod next;
 mod place;
 mod plan_snapshot;
+#[cfg(feature = "policies")]
+mod policy;
 mod rehearse;
 mod report;
 mod shell;
@@ -39,6 +41,8 @@ pub fn run(command: Command, context: &Context) -> Result<Verdict> {
         Command::Solve(options) => solve::run(&options, context),
         Command::Result(command) => result(&command, context),
         Command::Place(options) => place::run(&options, context),
+        #[cfg(feature = "policies")]
+        Command::Policy(command) => policy::run(&command, context),
         Command::Login(options) => api::login::login(&options, context),
         Command::Logout(options) => api::login::logout(&options, context),
         Command::Request(options) => api::request::run(&options.action, context),

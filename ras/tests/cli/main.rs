@@ -3,6 +3,8 @@
 mod folder;
 mod interrupted;
 mod placing;
+#[cfg(feature = "policies")]
+mod policies;
 mod requests;
 mod samples;
 mod solving;

@@ -1,0 +1,87 @@
+//! Arguments of `ras policy`.
+
+use crate::quantity;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The actions on policies.
+#[derive(Debug, Subcommand)]
+pub enum PolicyCommand {
+    /// Check files of policies against a world: what each compiles to, and which rows it breaks today
+    #[command(after_help = "\
+A policy is a view in SQL with an annotation (docs/policies.md). What cannot be compiled is refused
+with file, line, column and a hint.
+
+Examples:
+  ras policy check policies/*.sql --snapshot region
+  ras policy check spread.sql --cluster cluster.json
+  ras policy check power.sql --world small.txt --output json
+
+Exit code 2: a hard policy does not hold today.")]
+    Check(CheckPolicies),
+    /// Find the best assignment of a small world under policies, or the rows that contradict
+    #[command(after_help = "\
+The world is solved exactly, as an integer program: for tens of servers or hundreds of pods, to try
+policies.
+
+Examples:
+  ras policy solve power.sql --world small.txt
+  ras policy solve spread.sql --cluster cluster.json --decide all --output json
+
+Exit code 2: policies contradict; the smallest set of rows that do so is shown.")]
+    Solve(SolvePolicies),
+}
+
+/// Policies, and the world that they are about.
+#[derive(Debug, Args)]
+#[group(skip)]
+pub struct PoliciesOf {
+    /// Files of policies; `*.sql` of a folder
+    #[arg(required = true, value_name = "FILE")]
+    pub policies: Vec<PathBuf>,
+    /// The region of a snapshot: `servers.target_reservation` is decided
+    #[arg(long, value_name = "SNAPSHOT")]
+    pub snapshot: Option<PathBuf>,
+    /// A cluster, as for `ras place`: `replicas.node` is decided
+    #[arg(long, value_name = "CLUSTER", conflicts_with = "snapshot")]
+    pub cluster: Option<PathBuf>,
+    /// A world as text
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["snapshot", "cluster"], required_unless_present_any = ["snapshot", "cluster"])]
+    pub world: Option<PathBuf>,
+    /// Replicas of the cluster that are decided
+    #[arg(long, value_enum, default_value_t, requires = "cluster")]
+    pub decide: DecidedReplicas,
+}
+
+/// Which replicas are decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum DecidedReplicas {
+    /// Those without a node
+    #[default]
+    Pending,
+    /// All of them
+    All,
+}
+
+/// `ras policy check`
+#[derive(Debug, Args)]
+pub struct CheckPolicies {
+    /// Policies and world.
+    #[command(flatten)]
+    pub of: PoliciesOf,
+}
+
+/// `ras policy solve`
+#[derive(Debug, Args)]
+pub struct SolvePolicies {
+    /// Policies and world.
+    #[command(flatten)]
+    pub of: PoliciesOf,
+    /// Time limit of each run of HiGHS: 500ms, 60s, 2m
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = quantity::duration)]
+    pub deadline: Duration,
+    /// Seed of HiGHS
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub seed: u32,
+}
