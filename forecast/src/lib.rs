@@ -11,7 +11,9 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`series`] | the validated series: start, step and values, missing ones marked |
+//! | [`short`] | short-term forecasts: capacity for the next step |
 
 pub mod series;
+pub mod short;
 
 pub use series::{Faults, Notice, Point, Series, SeriesError, Step};
