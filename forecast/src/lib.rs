@@ -12,8 +12,12 @@
 //! |---|---|
 //! | [`series`] | the validated series: start, step and values, missing ones marked |
 //! | [`short`] | short-term forecasts: capacity for the next step |
+//! | [`warm`] | capacity held over a series: cost and events |
+//! | [`tune`] | families of methods, the one that a training range chooses, the frontier |
 
 pub mod series;
 pub mod short;
+pub mod tune;
+pub mod warm;
 
 pub use series::{Faults, Notice, Point, Series, SeriesError, Step};

@@ -7,9 +7,11 @@
 //! Each step costs O(1), or O(window) once in a sixteenth of a window.
 
 mod arima;
+mod least_squares;
 mod level;
 mod margin;
 mod method;
+mod volatility;
 mod window;
 
 pub use level::Level;

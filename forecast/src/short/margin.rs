@@ -2,6 +2,7 @@
 
 use super::level::{share, steps};
 use super::method::MethodError;
+use super::volatility::{RELATIVE_MAX, Volatility};
 use super::window::{Largest, Quantile};
 use serde::Serialize;
 
@@ -32,6 +33,17 @@ pub enum Base {
         quantile: f64,
         /// Steps of the window.
         window: usize,
+    },
+    /// The expected size of the next error, times a quantile of the errors relative to the sizes that were
+    /// expected of them. The size is forecast from the last errors and from those at this time of
+    /// day.
+    Expected {
+        /// The quantile, 0 to below 1.
+        quantile: f64,
+        /// Steps of the window of the quantile.
+        window: usize,
+        /// Steps of a day.
+        season: usize,
     },
 }
 
@@ -74,6 +86,13 @@ impl Margin {
                 }
                 steps("window", window)?;
             }
+            Base::Expected { quantile, window, season } => {
+                if !(0.0..1.0).contains(&quantile) {
+                    return Err(MethodError::Quantile { found: quantile });
+                }
+                steps("window", window)?;
+                steps("season", season)?;
+            }
         }
         match self.slope {
             Slope::Constant => Ok(()),
@@ -102,6 +121,7 @@ enum BaseState {
     Zero,
     Share(f64),
     Quantile(Quantile),
+    Expected(Box<Volatility>, Quantile),
 }
 
 impl MarginState {
@@ -112,8 +132,19 @@ impl MarginState {
             Base::Quantile { quantile, window } => {
                 BaseState::Quantile(Quantile::new(quantile, window))
             }
+            Base::Expected { quantile, window, season } => BaseState::Expected(
+                Box::new(Volatility::new(season)),
+                Quantile::new(quantile, window),
+            ),
         };
         MarginState { base, slope: SlopeState::new(margin.slope) }
+    }
+
+    /// Passes a step without an observation.
+    pub(super) fn skip(&mut self) {
+        if let BaseState::Expected(volatility, _) = &mut self.base {
+            volatility.skip();
+        }
     }
 
     /// Takes an observation and the error of the forecast of it; gives the margin of the next forecast, at
@@ -127,6 +158,16 @@ impl MarginState {
                     quantile.push(error);
                 }
                 quantile.get()
+            }
+            BaseState::Expected(volatility, quantile) => {
+                if let Some(error) = error {
+                    let expected = volatility.get();
+                    if expected > 0.0 {
+                        quantile.push((error / expected).min(RELATIVE_MAX));
+                    }
+                    volatility.observe(error);
+                }
+                quantile.get() * volatility.get()
             }
         };
         // R is at least -1, and a level that is always too high needs no margin.

@@ -117,6 +117,8 @@ impl Forecaster {
             let error = self.last.map(|_| value - self.capacity.level);
             self.capacity.margin = self.margin.observe(value, error);
             self.last = known;
+        } else {
+            self.margin.skip();
         }
         self.capacity.level = self.level.observe(value).clamp(0.0, MAX_VALUE);
         self.capacity
