@@ -54,6 +54,46 @@ pub fn capacities(series: &Series, method: &Method) -> Result<Vec<Option<f64>>, 
         .collect())
 }
 
+/// What to hold for the step after the last of a series.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Next {
+    /// The last known demand.
+    pub demand: f64,
+    /// The forecast of the demand of the next step.
+    pub level: f64,
+    /// The margin above it.
+    pub margin: f64,
+    /// What to hold: level and margin, at least the demand now.
+    pub capacity: f64,
+}
+
+impl Next {
+    /// What to hold above the demand now.
+    pub fn warm(&self) -> f64 {
+        self.capacity - self.demand
+    }
+}
+
+/// What to hold for the step after the last; none if no value of the series is known.
+///
+/// # Errors
+/// A parameter of the method that is out of range.
+pub fn next(series: &Series, method: &Method) -> Result<Option<Next>, MethodError> {
+    let mut forecaster = method.start()?;
+    let mut found = None;
+    for observed in series.values() {
+        let capacity = forecaster.observe(observed);
+        let demand = observed.or(found.map(|next: Next| next.demand));
+        found = demand.map(|demand| Next {
+            demand,
+            level: capacity.level,
+            margin: capacity.margin,
+            capacity: capacity.total().max(demand),
+        });
+    }
+    Ok(found)
+}
+
 /// Compares capacities with the demand in a range of steps.
 pub fn judge(series: &Series, capacities: &[Option<f64>], range: Range<usize>) -> Outcome {
     let hours = f64::from(series.step().seconds()) / 3_600.0;
@@ -68,4 +108,27 @@ pub fn judge(series: &Series, capacities: &[Option<f64>], range: Range<usize>) -
         outcome.demand_hours += demand * hours;
     }
     outcome
+}
+
+/// The steps of a range before which demand rose most, at least `apart` steps from each other, at most
+/// `count`, in the order of time.
+pub fn rises(series: &Series, range: Range<usize>, count: usize, apart: usize) -> Vec<usize> {
+    let rise = |step: usize| {
+        let before = step.checked_sub(1).and_then(|before| series.get(before))?;
+        let rise = series.get(step)? - before;
+        (rise > 0.0).then_some((step, rise))
+    };
+    let mut by_size: Vec<(usize, f64)> = range.filter_map(rise).collect();
+    by_size.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
+    let mut chosen: Vec<usize> = Vec::new();
+    for (step, _) in by_size {
+        if chosen.len() == count {
+            break;
+        }
+        if chosen.iter().all(|other| other.abs_diff(step) >= apart) {
+            chosen.push(step);
+        }
+    }
+    chosen.sort_unstable();
+    chosen
 }
