@@ -86,7 +86,7 @@ pub enum Faults {
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Notice {
     /// Observations are missing before a row.
-    #[error("row {row}: {steps} observations are missing before it; they count as unknown")]
+    #[error("row {row}: observations are missing before it, which count as unknown: {steps}")]
     Gap {
         /// The row after the gap.
         row: u64,
@@ -94,7 +94,7 @@ pub enum Notice {
         steps: usize,
     },
     /// The values fall to 0 and return at once.
-    #[error("row {row}: {steps} values of 0 between larger ones; they count as unknown")]
+    #[error("row {row}: values are 0 between larger ones, which count as unknown: {steps}")]
     Reset {
         /// The first row that is 0.
         row: u64,
@@ -107,7 +107,7 @@ pub enum Notice {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SeriesError {
     /// There are fewer observations than are needed.
-    #[error("has {found} observations; at least {needed} are needed")]
+    #[error("known observations: {found}; at least {needed} are needed")]
     TooShort {
         /// How many there are.
         found: usize,
