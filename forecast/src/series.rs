@@ -316,6 +316,19 @@ impl Series {
         Some(Series { start: self.time(from), step: self.step, values: values.to_vec() })
     }
 
+    /// The largest known value of each interval, for capacity that is decided once in it. Values after the last
+    /// whole interval are left out. None if an interval is not a whole number of steps, or longer than the series.
+    pub fn peaks(&self, interval: Step) -> Option<Series> {
+        if !interval.seconds().is_multiple_of(self.step.seconds()) {
+            return None;
+        }
+        // The larger of a missing value, which is NaN, and a known one is the known one.
+        let peak = |values: &[f64]| values.iter().copied().fold(f64::NAN, f64::max);
+        let values: Vec<f64> =
+            self.values.chunks_exact(self.step.per(interval)).map(peak).collect();
+        (!values.is_empty()).then_some(Series { start: self.start, step: interval, values })
+    }
+
     /// Checks that enough values are known.
     ///
     /// # Errors

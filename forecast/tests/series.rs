@@ -62,3 +62,15 @@ fn two_points_are_a_series_that_some_methods_refuse() {
     assert_eq!(series.slice(2, 9), None);
     assert_eq!(Step::FIVE_MINUTES.per(Step::DAY), 288);
 }
+
+#[test]
+fn peaks_are_those_of_whole_intervals() {
+    let values = vec![Some(1.0), Some(3.0), None, Some(2.0), None, None, Some(9.0)];
+    let series = Series::new(60, Step::FIVE_MINUTES, values).expect("a series");
+    let ten = Step::from_seconds(600).expect("not 0");
+    let peaks = series.peaks(ten).expect("three intervals");
+    assert!(peaks.values().eq([Some(3.0), Some(2.0), None]));
+    assert_eq!((peaks.start(), peaks.step()), (60, ten));
+    assert_eq!(series.peaks(Step::from_seconds(450).expect("not 0")), None, "one and a half steps");
+    assert_eq!(series.peaks(Step::HOUR), None, "longer than the series");
+}

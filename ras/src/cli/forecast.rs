@@ -15,14 +15,14 @@ pub enum ForecastCommand {
 /// `ras forecast warm`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-SERIES is CSV with a header line: a column of times (seconds, dates or RFC 3339) in equal steps, and one
-of demand, such as servers in use. Warm capacity is what is in service and free. It is held so that
-the demand of the next step is above it with at most the accepted chance: a forecast of the demand and a
-margin that follows the expected error (docs/forecasts.md).
+SERIES is CSV with a header line: a column of times (seconds, dates or RFC 3339) in equal steps, and
+one of demand, such as servers in use. Warm capacity is in service and free. It is held so that the
+demand of the next step is above it with at most the accepted chance: a forecast of the demand and
+a margin that follows the expected error (docs/forecasts.md).
 
-With --compare, thirteen methods choose their parameters in the training time and are judged on the rest:
-fixed percentages, AR, moving averages, ARIMA, Holt-Winters, exponential smoothing without and with
-margins. With --out, DIR/warm.html is a page with the charts.
+With --compare, thirteen methods choose their parameters in the training time and are judged on the
+rest: fixed percentages, AR, moving averages, ARIMA, Holt-Winters, exponential smoothing without and
+with margins. With --out, DIR/warm.html is a page with the charts.
 
 Gaps and resets of the monitor count as unknown and are listed. Anything else that is wrong with the
 file is refused with its line.

@@ -25,10 +25,10 @@ pub(super) fn section(choices: &[Choice]) -> Markup {
 fn chart(outcomes: &[Outcome], best: &[bool]) -> Markup {
     let cost =
         Axis::new(outcomes.iter().map(Outcome::warm_share), &|share, _| number::percent(share));
-    // One more, so that no short step has a place on a logarithmic scale.
-    let events = |outcome: &Outcome| outcome.events as f64 + 1.0;
+    // No short step has a place on a logarithmic scale: below one.
+    let events = |outcome: &Outcome| (outcome.events as f64).max(0.1);
     let short = Axis::new(outcomes.iter().map(events), &|events, _| {
-        number::count((events - 1.0).max(0.0).round() as usize)
+        number::count(events.max(0.0).round() as usize)
     });
     let place = |outcome: &Outcome| {
         let (x, y) = (cost.at(outcome.warm_share()), 1.0 - short.at(events(outcome)));
