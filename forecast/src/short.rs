@@ -7,6 +7,7 @@
 //! Each step costs O(1), or O(window) once in a sixteenth of a window.
 
 mod arima;
+mod error;
 mod least_squares;
 mod level;
 mod margin;
@@ -14,6 +15,7 @@ mod method;
 mod volatility;
 mod window;
 
+pub use error::MethodError;
 pub use level::Level;
 pub use margin::{Base, Margin, Slope};
-pub use method::{Capacity, Forecaster, Method, MethodError};
+pub use method::{Capacity, Forecaster, Method};

@@ -1,11 +1,8 @@
 //! Forecasts of the next observation, without a margin.
 
 use super::arima::{Arima, COEFFICIENTS_MAX};
-use super::method::MethodError;
+use super::error::{MethodError, share, steps, weight};
 use serde::Serialize;
-
-/// The longest window or season, in steps.
-pub(super) const WINDOW_MAX: usize = 100_000;
 
 /// How the next observation is forecast.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -74,22 +71,6 @@ impl Level {
             }
         }
     }
-}
-
-pub(super) fn steps(field: &'static str, found: usize) -> Result<(), MethodError> {
-    if (1..=WINDOW_MAX).contains(&found) {
-        Ok(())
-    } else {
-        Err(MethodError::Steps { field, found })
-    }
-}
-
-pub(super) fn share(field: &'static str, found: f64) -> Result<(), MethodError> {
-    if (0.0..=1.0).contains(&found) { Ok(()) } else { Err(MethodError::Share { field, found }) }
-}
-
-fn weight(field: &'static str, found: f64) -> Result<(), MethodError> {
-    if found > 0.0 && found <= 1.0 { Ok(()) } else { Err(MethodError::Weight { field, found }) }
 }
 
 /// A level as it runs.

@@ -1,7 +1,6 @@
 //! Margins above a forecast: how large, and how they follow the acceleration of demand.
 
-use super::level::{share, steps};
-use super::method::MethodError;
+use super::error::{MethodError, share, steps};
 use super::volatility::{RELATIVE_MAX, Volatility};
 use super::window::{Largest, Quantile};
 use serde::Serialize;

@@ -1,6 +1,7 @@
 //! A method, and what runs it over observations.
 
-use super::level::{Level, LevelState, WINDOW_MAX};
+use super::error::MethodError;
+use super::level::{Level, LevelState};
 use super::margin::{Margin, MarginState};
 use crate::series::MAX_VALUE;
 use serde::Serialize;
@@ -12,49 +13,6 @@ pub struct Method {
     pub level: Level,
     /// What is added to it.
     pub margin: Margin,
-}
-
-/// Why a method cannot run.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum MethodError {
-    /// A window, season or memory is 0 or longer than any honest one.
-    #[error("{field} is {found} steps; it must be 1 to {WINDOW_MAX}")]
-    Steps {
-        /// The parameter.
-        field: &'static str,
-        /// Its value.
-        found: usize,
-    },
-    /// A share is out of range.
-    #[error("{field} is {found}; it must be 0 to 1")]
-    Share {
-        /// The parameter.
-        field: &'static str,
-        /// Its value.
-        found: f64,
-    },
-    /// A weight is out of range.
-    #[error("{field} is {found}; it must be above 0 and at most 1")]
-    Weight {
-        /// The parameter.
-        field: &'static str,
-        /// Its value.
-        found: f64,
-    },
-    /// A quantile is out of range.
-    #[error("quantile is {found}; it must be at least 0 and below 1")]
-    Quantile {
-        /// Its value.
-        found: f64,
-    },
-    /// An ARIMA model has too many terms.
-    #[error("p + q is {found}; it must be at most {most}")]
-    Order {
-        /// Their sum.
-        found: usize,
-        /// The most.
-        most: usize,
-    },
 }
 
 /// The capacity for the next step.
