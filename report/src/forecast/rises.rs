@@ -1,6 +1,6 @@
 //! The steepest rises of demand, and which margins held.
 
-use super::WarmSeries;
+use super::subject::WarmSeries;
 use crate::line_chart::{self, Axis};
 use crate::number;
 use crate::svg::{self, Scale};
