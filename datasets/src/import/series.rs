@@ -21,8 +21,8 @@ pub struct SeriesColumns {
 /// A series of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedSeries {
-    /// The values of the columns that tell it apart, joined by `/`; the name of the value's column if there are
-    /// none.
+    /// The values of the columns that tell it apart, joined by `/`; without such columns, the name of the value's
+    /// column.
     pub name: String,
     /// The series.
     pub series: Series,
