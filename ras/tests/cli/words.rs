@@ -166,6 +166,8 @@ fn help_texts_match_goldens() {
         ("place_consolidate", "place consolidate --help"),
         ("place_explain", "place explain --help"),
         ("place_simulate", "place simulate --help"),
+        ("forecast", "forecast --help"),
+        ("forecast_warm", "forecast warm --help"),
         ("plan", "plan --help"),
         ("apply", "apply --help"),
         ("explain", "explain --help"),
