@@ -10,8 +10,11 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`long`] | daily series, weeks ahead: methods, back-test |
 //! | [`series`] | the validated series: start, step and values, missing ones marked |
 
+pub mod long;
+mod random;
 pub mod series;
 
 pub use series::{Faults, Notice, Point, Series, SeriesError, Step};
