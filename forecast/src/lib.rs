@@ -11,9 +11,11 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`long`] | daily series, weeks ahead: methods, back-test |
+//! | [`orders`] | what to order, cancel and decommission |
 //! | [`series`] | the validated series: start, step and values, missing ones marked |
 
 pub mod long;
+pub mod orders;
 mod random;
 pub mod series;
 
