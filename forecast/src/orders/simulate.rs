@@ -18,10 +18,17 @@ pub struct Outcome {
     pub share: f64,
 }
 
-/// Runs a policy from day `from` on. `forecast(day)` is the demand of the days after `day`, as it
-/// was foreseen then. The stock starts with what demand grew by over the last lead time and period
-/// before, the same for every policy. Decisions are made each period; orders arrive after the
-/// lead time, are fractions of servers where the demand is, and cannot be cancelled.
+/// Days that a policy runs before it is judged.
+pub fn warm_up(terms: Terms) -> usize {
+    terms.horizon() + terms.period.max(1)
+}
+
+/// Runs a policy and counts from day `from` on. It has run for a lead time and two periods before,
+/// so that the first days are its own doing: its first orders have arrived. Before that the stock is
+/// what demand had grown by over a lead time and a period, the same for every policy.
+///
+/// `forecast(day)` is the demand of the days after `day`, as it was foreseen then. Decisions are made
+/// each period; orders arrive after the lead time, may be parts of servers, and cannot be cancelled.
 pub fn simulate(
     demand: &[f64],
     from: usize,
@@ -29,19 +36,19 @@ pub fn simulate(
     terms: Terms,
     forecast: &dyn Fn(usize) -> Vec<f64>,
 ) -> Outcome {
-    let from = from.max(1);
+    let first = from.saturating_sub(warm_up(terms)).max(1);
     let mut outcome = Outcome::default();
-    let Some(start) = demand.get(from - 1).copied() else { return outcome };
-    let earlier = demand[(from - 1).saturating_sub(terms.horizon())];
+    let Some(start) = demand.get(first - 1).copied() else { return outcome };
+    let earlier = demand[(first - 1).saturating_sub(terms.horizon())];
     let mut owned = start + (start - earlier).max(0.0);
     let mut pipeline = Pipeline::default();
     let (mut stock_sum, mut demand_sum) = (0.0, 0.0);
     let mut in_use = start;
-    for (at, today) in demand[from..].iter().enumerate() {
+    for (at, today) in demand[first..].iter().enumerate() {
         if at % terms.period.max(1) == 0 {
             // Demand that is not served waits: the stock is below 0.
             let stock = owned - in_use;
-            match policy.decide(terms, stock, &pipeline, in_use, &forecast(from + at - 1)) {
+            match policy.decide(terms, stock, &pipeline, in_use, &forecast(first + at - 1)) {
                 Change::Add(amount) => pipeline.add(terms.lead.max(1), amount),
                 Change::Remove(amount) => owned -= amount,
                 Change::Keep => {}
@@ -49,6 +56,9 @@ pub fn simulate(
         }
         owned += pipeline.advance();
         in_use = *today;
+        if first + at < from {
+            continue;
+        }
         let stock = owned - in_use;
         outcome.days += 1;
         if stock < -1e-9 {
