@@ -12,7 +12,7 @@ use forecast::orders::{Policy, Terms};
 use std::error::Error;
 
 const DAYS: usize = 91;
-const LEVELS: [f64; 5] = [0.5, 0.6, 0.7, 0.9, 0.95];
+const LEVELS: [f64; 6] = [0.5, 0.6, 0.7, 0.9, 0.95, 0.98];
 const CONSTANTS: [f64; 12] = [0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0];
 
 /// Sums over series, each in units of its own mean demand, so that large ones do not decide alone.
@@ -100,29 +100,38 @@ fn main() -> Result<(), Box<dyn Error>> {
                 |day: usize| method.forecast(&values[..=day], terms.horizon(), &LEVELS).path(level);
             simulate(values, from, policy, terms, &forecast)
         };
-        for level in LEVELS {
-            for (name, policy) in
-                [("minimum stock", Policy::MinimumStock), ("base stock", Policy::BaseStock)]
-            {
-                let quantile = (100.0 * level).round();
-                let outcome = run(policy, using[chosen], level);
-                add(format!("{name}, chosen method, Q{quantile}"), &outcome, mean);
-                let outcome = run(policy, &models[0], level);
-                add(format!("{name}, TCN Cauchy, Q{quantile}"), &outcome, mean);
-                if named.name.ends_with("all") && level == 0.9 {
-                    println!(
-                        "{}: {name} Q90 ({}): stock {:.1} % of demand, {} days short",
-                        named.name,
-                        using[chosen].name(),
-                        100.0 * outcome.share,
-                        outcome.short_days
-                    );
+        let policies = [("minimum stock", Policy::MinimumStock), ("base stock", Policy::BaseStock)];
+        for (name, policy) in policies {
+            for (method, of) in [(using[chosen], "chosen method"), (&models[0], "TCN Cauchy")] {
+                for level in LEVELS {
+                    let outcome = run(policy, method, level);
+                    let quantile = (100.0 * level).round();
+                    add(format!("{name}, {of}, Q{quantile}"), &outcome, mean);
+                    if named.name.ends_with("all") && of == "chosen method" {
+                        println!(
+                            "{}: {name} Q{quantile} ({}): stock {:.1} % of demand, {} days short",
+                            named.name,
+                            method.name(),
+                            100.0 * outcome.share,
+                            outcome.short_days
+                        );
+                    }
                 }
             }
         }
         for share in CONSTANTS {
-            let outcome = simulate(values, from, Policy::Constant(share), terms, &|_| Vec::new());
+            let policy = Policy::Constant(share);
+            let outcome = simulate(values, from, policy, terms, &|_| Vec::new());
             add(format!("constant {} %", 100.0 * share), &outcome, mean);
+            if named.name.ends_with("all") {
+                println!(
+                    "{}: constant {} %: stock {:.1} % of demand, {} days short",
+                    named.name,
+                    100.0 * share,
+                    100.0 * outcome.share,
+                    outcome.short_days
+                );
+            }
         }
         let perfect =
             |day: usize| values[day + 1..].iter().copied().take(terms.horizon()).collect();

@@ -3,6 +3,7 @@
 use super::daily::{FURTHEST, mean, scale};
 use super::point::same_weekday;
 use super::{Bands, MAX_HORIZON, Method, WEEK};
+use crate::random::Random;
 
 /// For each level a linear function of recent values and of the days ahead, fitted to the pinball
 /// loss. It forecasts what is added to the last value of the same weekday, in units of the recent
@@ -79,12 +80,14 @@ impl Method for QuantileRegression {
 fn examples(history: &[f64], horizon: usize) -> (Vec<Row>, Vec<f64>) {
     let (mut rows, mut targets) = (Vec::new(), Vec::new());
     let first = history.len().saturating_sub(DAYS).max(BEFORE);
-    for (turn, origin) in (first..history.len()).step_by(STRIDE).enumerate() {
+    // Drawn, not in turn: a step in days ahead and one between origins can add up to a week, and
+    // then only one weekday is learned.
+    let mut random = Random::new(history.len() as u64);
+    for origin in (first..history.len()).step_by(STRIDE) {
         let known = &history[..origin];
         let Some(scale) = scale(known) else { continue };
-        for part in 0..AHEAD {
-            // Days ahead in turn, so that each is learned from evenly.
-            let ahead = 1 + (turn * 5 + part * horizon / AHEAD) % horizon;
+        for _ in 0..AHEAD {
+            let ahead = 1 + random.below(horizon);
             let Some(truth) = history.get(origin + ahead - 1) else { continue };
             rows.push(features(known, ahead, scale));
             targets.push(((truth - same_weekday(known, ahead)) / scale).clamp(-FURTHEST, FURTHEST));
@@ -148,7 +151,6 @@ fn solve(mut a: [[f64; WIDTH]; WIDTH], mut b: Row) -> Row {
 mod tests {
     use super::*;
     use crate::long::score::pinball;
-    use crate::random::Random;
 
     /// Rows and targets of which the given level of the target is `1 + 2 x`.
     fn sample(level: f64) -> (Vec<Row>, Vec<f64>) {
@@ -167,6 +169,27 @@ mod tests {
         let (rows, targets) = sample(0.7);
         let beta = fit(&rows, &targets, 0.7);
         assert!((beta[0] - 1.0).abs() < 0.05 && (beta[1] - 2.0).abs() < 0.1, "{beta:?}");
+    }
+
+    #[test]
+    fn every_weekday_is_learned() {
+        let mut random = Random::new(2);
+        let shape = [1.0, 1.1, 1.2, 1.2, 1.1, 0.6, 0.5];
+        // The spread of a weekday is that of its level.
+        let value = |day: usize| shape[day % WEEK] * (100.0 + 20.0 * random.unit());
+        let values: Vec<f64> = (0..700).map(value).collect();
+        for horizon in [28, 50] {
+            let (mut below, mut days) = (0, 0);
+            for origin in (500..700 - horizon).step_by(3) {
+                let bands = QuantileRegression.forecast(&values[..origin], horizon, &[0.7]);
+                for (truth, forecast) in values[origin..].iter().zip(bands.path(0.7)) {
+                    below += u32::from(*truth <= forecast);
+                    days += 1;
+                }
+            }
+            let coverage = f64::from(below) / f64::from(days);
+            assert!((0.62..0.78).contains(&coverage), "{horizon} days: {coverage}");
+        }
     }
 
     #[test]
