@@ -2,7 +2,7 @@
 //!
 //! Run it under `time` for what it costs.
 //!
-//! `cargo run --release -p forecast --example long_term -- FOLDER [HORIZON] [SEED]`
+//! `cargo run --release -p forecast --example long_term -- FOLDER [HORIZON] [SEED] [CLUSTERS]`
 
 mod data;
 
@@ -16,9 +16,10 @@ const OUTPUTS: [Output; 3] = Output::ALL;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let folder = arguments.next().ok_or("usage: long_term FOLDER [HORIZON] [SEED]")?;
+    let folder = arguments.next().ok_or("usage: long_term FOLDER [HORIZON] [SEED] [CLUSTERS]")?;
     let horizon = arguments.next().map_or(Ok(28), |text| text.parse())?;
     let seed = arguments.next().map_or(Ok(1), |text| text.parse())?;
+    let clusters = arguments.next().map_or(Ok(3), |text| text.parse())?;
     let plan = Plan::new(horizon);
     let all = data::read(folder.as_ref())?;
     let series: Vec<&Named> =
@@ -26,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let models: Vec<(Model, Model)> = std::thread::scope(|scope| {
         let trained = OUTPUTS.map(|output| {
-            let training = Training::new(output, horizon, seed);
+            let training = Training { clusters, ..Training::new(output, horizon, seed) };
             let series = &series;
             let plan = &plan;
             scope.spawn(move || {
@@ -36,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         });
         trained.into_iter().filter_map(|thread| thread.join().ok()).collect()
     });
-    println!("{} series, {horizon} days ahead, seed {seed}", series.len());
+    println!("{} series, {horizon} days ahead, seed {seed}, {clusters} clusters", series.len());
     for (model, _) in &models {
         println!("{} version {}", model.name(), &model.version()[..12]);
     }
