@@ -7,6 +7,9 @@ use std::num::NonZeroU32;
 /// The longest series, missing values included: 95 years of 5-minute steps.
 pub const MAX_LEN: usize = 10_000_000;
 
+/// The largest value. Squares of values stay finite.
+pub const MAX_VALUE: f64 = 1e18;
+
 /// The longest run of zeros that can be a reset: a monitor that restarts, not a fleet that is empty.
 const RESET_RUN: usize = 3;
 
@@ -135,6 +138,14 @@ pub enum SeriesError {
         /// The value.
         value: f64,
     },
+    /// A value is larger than any honest one.
+    #[error("row {row}: the value is {value}; it must be at most {MAX_VALUE}")]
+    TooLarge {
+        /// Its row.
+        row: u64,
+        /// The value.
+        value: f64,
+    },
     /// Two rows have the same time.
     #[error("row {row}: time {time} occurs a second time; each time must occur once")]
     Duplicate {
@@ -181,7 +192,7 @@ pub enum SeriesError {
 pub struct Series {
     start: i64,
     step: Step,
-    /// Missing values are NaN here and `None` to everybody else.
+    /// Missing values are NaN here and `None` outside.
     values: Vec<f64>,
 }
 
@@ -321,6 +332,9 @@ fn check_value(row: u64, value: f64) -> Result<(), SeriesError> {
     }
     if value < 0.0 {
         return Err(SeriesError::Negative { row, value });
+    }
+    if value > MAX_VALUE {
+        return Err(SeriesError::TooLarge { row, value });
     }
     Ok(())
 }

@@ -152,6 +152,10 @@ pub enum FieldRule {
     #[error("{value:?} is neither RFC 3339, such as 2026-01-31T12:00:00Z, nor a number of seconds")]
     NotInstant { value: String },
     #[error(
+        "{value:?} is neither a whole number of seconds, nor a date such as 2026-01-31, nor RFC 3339"
+    )]
+    NotTime { value: String },
+    #[error(
         "{value} as Unix seconds lies before the year 2000; if the file counts from an instant of its \
          own, that one must be said (--epoch)"
     )]

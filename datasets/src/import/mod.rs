@@ -1,6 +1,6 @@
 //! Turns inventories in CSV into snapshots.
 //!
-//! Four kinds of file, each with a header line:
+//! Six kinds of file, each with a header line:
 //!
 //! | file | columns |
 //! |---|---|
@@ -9,6 +9,7 @@
 //! | requests | `name`, `capacity`, `unit`, `eligible_types` (`a\|b`), `rru` (`a:1;b:0.5`), `spread` (`msb` or `none`), `dc_affinity` (`dc0:0.5;dc1:0.5`); `allowed_datacenters` (`dc0\|dc1`), `replicas` (`1/3`: at most one of three in an MSB); perhaps `owner`, `priority`, `affinity_theta`, `msb_alpha`, `rack_alpha`, `host_profile` |
 //! | events | `server_id`, `kind`, `start`, `end`; an empty end is open |
 //! | changes of requests | `day`, `reservation`, `servers` |
+//! | series | a time, a value; perhaps columns that tell series apart: all named by [`SeriesColumns`] |
 //!
 //! Times are RFC 3339 or Unix seconds, or seconds since the epoch of [`LogFormat`].
 //!
@@ -22,6 +23,7 @@ mod places;
 mod requests;
 mod resize;
 mod rows;
+mod series;
 mod servers;
 mod sheet;
 mod summary;
@@ -30,6 +32,7 @@ pub use error::{ERRORS_MAX, FieldError, FieldRule, ImportError};
 pub use events::read_log;
 pub use resize::change_requests;
 pub use rows::{PlainRow, plain_rows};
+pub use series::{NamedSeries, SeriesColumns, SeriesFileError, read_series};
 pub use summary::{ImportSummary, StandIn};
 
 use chrono::{DateTime, TimeDelta, Utc};
