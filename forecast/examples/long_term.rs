@@ -8,11 +8,9 @@ mod data;
 
 use data::Named;
 use forecast::long::score::Score;
-use forecast::long::tcn::{Model, Output, Training, train};
-use forecast::long::{Backtest, Method, Plan, backtest, rivals};
+use forecast::long::tcn::Training;
+use forecast::long::{Backtest, Daily, Method, Networks, Plan, outlook};
 use std::error::Error;
-
-const OUTPUTS: [Output; 3] = Output::ALL;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -25,60 +23,24 @@ fn main() -> Result<(), Box<dyn Error>> {
     let series: Vec<&Named> =
         all.iter().filter(|named| plan.cuts(named.daily.values().len()).is_some()).collect();
 
-    let models: Vec<(Model, Model)> = std::thread::scope(|scope| {
-        let trained = OUTPUTS.map(|output| {
-            let training = Training { clusters, ..Training::new(output, horizon, seed) };
-            let series = &series;
-            let plan = &plan;
-            scope.spawn(move || {
-                let cut = |is_test: bool| -> Vec<&[f64]> { parts(series, plan, is_test) };
-                (train(&cut(false), &training), train(&cut(true), &training))
-            })
-        });
-        trained.into_iter().filter_map(|thread| thread.join().ok()).collect()
-    });
     println!("{} series, {horizon} days ahead, seed {seed}, {clusters} clusters", series.len());
-    for (model, _) in &models {
+    let daily: Vec<&Daily> = series.iter().map(|named| &named.daily).collect();
+    let networks = Networks::train(&daily, &plan, |output| Training {
+        clusters,
+        ..Training::new(output, horizon, seed)
+    });
+    for model in networks.models() {
         println!("{} version {}", model.name(), &model.version()[..12]);
     }
-
-    let rivals = rivals();
-    let judge = |named: &&Named| {
-        let methods = |is_test: bool| {
-            let trained = models.iter().map(|(before, after)| if is_test { after } else { before });
-            let mut methods: Vec<&dyn Method> = Vec::new();
-            methods.extend(rivals.iter().map(|rival| rival.as_ref() as &dyn Method));
-            methods.extend(trained.map(|model| model as &dyn Method));
-            methods
-        };
-        backtest(named.daily.values(), &plan, &methods(false), &methods(true))
-    };
-    let half = series.len().div_ceil(2);
-    let (mut first, second) = std::thread::scope(|scope| {
-        let second = scope.spawn(|| series[half..].iter().map(judge).collect::<Vec<_>>());
-        let first: Vec<_> = series[..half].iter().map(judge).collect();
-        (first, second.join().unwrap_or_default())
-    });
-    first.extend(second);
     println!();
     let mut judged = Vec::new();
-    for (named, result) in series.iter().zip(first) {
-        let result = result?;
+    for named in series {
+        let result = outlook(&named.daily, &plan, Some(&networks)).backtest.ok_or("too short")?;
         show(named, &result);
         judged.push((named.name.as_str(), result));
     }
     summarise(&judged);
     Ok(())
-}
-
-/// What may be learned before a period: each series up to its start.
-fn parts<'a>(series: &[&'a Named], plan: &Plan, is_test: bool) -> Vec<&'a [f64]> {
-    let part = |named: &&'a Named| {
-        let values = named.daily.values();
-        let (validation, test) = plan.cuts(values.len()).unwrap_or((0, 0));
-        &values[..if is_test { test } else { validation }]
-    };
-    series.iter().map(part).collect()
 }
 
 fn percent(share: Option<f64>) -> String {

@@ -17,6 +17,7 @@
 //! | [`shares`] | a whole split by types of which one replaces another |
 //! | [`score`] | error, pinball loss, coverage |
 //! | [`backtest`] | rolling origins: chooses a method by one period, judges it by the next |
+//! | [`outlook`] | the forecast of a series by the method that its past chose |
 
 pub mod backtest;
 pub mod bands;
@@ -24,6 +25,7 @@ pub mod cluster;
 pub mod conformal;
 pub mod daily;
 pub mod ets;
+pub mod outlook;
 pub mod point;
 pub mod regression;
 pub mod score;
@@ -32,7 +34,8 @@ pub mod tcn;
 
 pub use backtest::{Backtest, Plan, backtest};
 pub use bands::{Bands, LEVELS};
-pub use daily::{Daily, Doubt};
+pub use daily::{Daily, DailyError, Doubt};
+pub use outlook::{Networks, Outlook, outlook};
 
 /// The furthest day that is forecast.
 pub const MAX_HORIZON: usize = 90;
