@@ -6,7 +6,7 @@ use super::point::PointMethod;
 use super::{Bands, Method};
 
 /// A point method with bands: the forecast of a day plus the quantile of the errors that the method
-/// made so many days ahead, from each origin of the last half year, each divided by the level of
+/// made as many days ahead, from each origin of the last half year, each divided by the level of
 /// demand at its origin.
 pub struct Conformal<P>(pub P);
 

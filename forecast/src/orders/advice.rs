@@ -51,6 +51,8 @@ pub fn advise(position: &Position, demand: &[f64], terms: Terms) -> Advice {
             advice.order = whole(amount.ceil());
             pipeline.add(terms.lead.max(1), advice.order as f64);
         }
+        // Without a forecast no server is known to be spare.
+        Change::Remove(_) | Change::Keep if demand.is_empty() => {}
         Change::Remove(_) | Change::Keep => {
             let spare_from = |day: usize, pipeline: &Pipeline| {
                 let days = stock_by_day(*in_use, *free, pipeline, demand).take(terms.horizon());
@@ -131,6 +133,8 @@ mod tests {
         assert_eq!(advice.cancel, [(9, 3)]);
         assert_eq!((advice.order, advice.decommission), (0, 2));
         assert_eq!((advice.runs_out, advice.runs_out_after), (None, None));
+        let advice = advise(&position(2.0, vec![3.0]), &[], Terms::default());
+        assert_eq!((advice.order, advice.cancel, advice.decommission), (0, Vec::new(), 0));
     }
 
     proptest! {

@@ -94,7 +94,7 @@ pub fn simulated_stock(growth: &[f64], first: usize, pipeline: &Pipeline) -> (f6
 /// that the operator chose; `in_use` is today's.
 ///
 /// The paper sums quantiles of daily differences. Their sum is no quantile of the demand, so the
-/// differences are taken from quantiles of the demand here.
+/// differences are taken from quantiles of the demand here. Without a forecast nothing changes.
 pub fn minimum_stock(
     terms: Terms,
     stock: f64,
@@ -102,6 +102,9 @@ pub fn minimum_stock(
     in_use: f64,
     demand: &[f64],
 ) -> Change {
+    if demand.is_empty() {
+        return Change::Keep;
+    }
     let mut before = in_use;
     let growth = demand.iter().map(|demand| demand - std::mem::replace(&mut before, *demand));
     let growth: Vec<f64> = growth.take(terms.horizon()).collect();

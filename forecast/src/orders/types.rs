@@ -71,7 +71,8 @@ pub enum TranslateError {
 /// Parts of an RRU that do not count.
 const ROUNDING: f64 = 1e-9;
 
-/// Translates demands into types. Stops after `nodes` nodes of the search tree.
+/// Translates demands into types. Stops after `nodes` nodes of the search tree: at once for 0, with
+/// the greedy plan.
 ///
 /// # Errors
 /// A cost, demand or value that is negative or not finite, or a value missing.
@@ -205,13 +206,6 @@ impl Search<'_> {
             let next = self.demands.get(demand + 1).map_or(0.0, |demand| demand.rru);
             return self.descend(demand + 1, 0, next, so_far + missing);
         };
-        // The first descent is the greedy plan: it always ends.
-        if self.best.is_some() {
-            if self.nodes == 0 {
-                return;
-            }
-            self.nodes -= 1;
-        }
         let Offer { free, limit, cost } = self.offers[of];
         let value = self.demands[demand].value[of];
         let left = (free.saturating_add(limit)).saturating_sub(self.used[of]);
@@ -219,6 +213,13 @@ impl Search<'_> {
         let charge = |used: u64| used.saturating_sub(free) as f64 * cost;
         let before = self.used[of];
         for count in (0..=needed.min(left)).rev() {
+            // The first descent is the greedy plan: it always ends.
+            if self.best.is_some() {
+                if self.nodes == 0 {
+                    return;
+                }
+                self.nodes -= 1;
+            }
             let now = so_far + charge(before + count) - charge(before);
             let rest = rest - value * count as f64;
             self.used[of] = before + count;
@@ -233,9 +234,6 @@ impl Search<'_> {
                 self.servers[demand][of] = 0;
             }
             self.used[of] = before;
-            if self.nodes == 0 && self.best.is_some() {
-                return;
-            }
         }
     }
 
@@ -345,6 +343,9 @@ mod tests {
         let two = [offer(1.0, 0, 1), offer(1.0, 0, 1)];
         let wrong = translate(&two, &[demand], 10);
         assert_eq!(wrong, Err(TranslateError::Value { demand: 0, types: 2 }));
+        let large = Demand { rru: 1e9, value: vec![1e-3] };
+        let plan = translate(&[offer(1.0, 5, u64::MAX)], &[large], 1_000).expect("valid");
+        assert!(plan.bound <= plan.cost * (1.0 + 1e-9) && plan.short == 0.0, "{plan:?}");
         let plan = translate(&[offer(1.0, 0, 1)], &[], 10).expect("nothing to serve");
         assert_eq!((plan.cost, plan.short), (0.0, 0.0));
     }
