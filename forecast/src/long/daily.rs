@@ -13,13 +13,13 @@ pub const SHORT: usize = 4 * WEEK;
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Doubt {
     /// Fewer days than a method can learn from.
-    #[error("has {days} known days; fewer than {SHORT} say nothing about weeks or trends")]
+    #[error("known days: {days}; fewer than {SHORT} say nothing about weeks or trends")]
     Short {
         /// Days with a value.
         days: usize,
     },
     /// Days without a value were filled in.
-    #[error("{days} days are missing; each is taken as the last known same weekday")]
+    #[error("missing days, each taken as the last known same weekday: {days}")]
     Gaps {
         /// How many.
         days: usize,
@@ -28,7 +28,7 @@ pub enum Doubt {
     #[error("all values are equal, so the bands have no width")]
     Constant,
     /// The series ends in zeros: a type no longer in use, or a source that no longer reports.
-    #[error("the last {days} days are 0: no longer used, or no longer reported")]
+    #[error("no longer used, or no longer reported; last days of 0: {days}")]
     EndsInZeros {
         /// How many.
         days: usize,
