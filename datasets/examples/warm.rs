@@ -1,17 +1,18 @@
-//! Warm capacity on real demand: `cargo run --release -p datasets --no-default-features --example warm --
+//! Warm capacity on real demand: `cargo run -p datasets --no-default-features --example warm --
 //! FOLDER`, with a folder that has `azure_v2_month.csv` and `google2019_month.csv`.
 //!
 //! Prints, for each fleet, what each family of methods costs and how often it is short (Eigen, figure 11):
 //! its parameters chosen in the first week, judged on the rest. Then the events of constant margins at
-//! equal cost, and the time that many series take.
+//! equal cost, and the steepest rises with what each margin held (figure 10). With the word `many` after the
+//! folder: only the time that 10,000 series of a month take.
 
 #![expect(clippy::disallowed_methods, reason = "measures time")]
 
 use datasets::import::{SeriesColumns, read_series};
 use forecast::tune::{
-    Family, at_cost, choose, constant_margin, constant_share, frontier, recommended,
+    Choice, Family, at_cost, choose, constant_margin, constant_share, frontier, recommended,
 };
-use forecast::warm::{Outcome, capacities, judge};
+use forecast::warm::{Outcome, capacities, judge, rises};
 use forecast::{Faults, Series, Step};
 use std::error::Error;
 use std::path::Path;
@@ -25,20 +26,24 @@ const FLEETS: [(&str, &str); 2] =
 const CHANCES: [f64; 5] = [0.02, 0.01, 0.005, 0.002, 0.001];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = std::env::args().nth(1).ok_or("which folder?")?;
+    let mut arguments = std::env::args().skip(1);
+    let folder = arguments.next().ok_or("which folder?")?;
+    let is_timed = arguments.next().is_some_and(|word| word == "many");
     let mut fleets = Vec::new();
     for (file, value) in FLEETS {
         let columns =
             SeriesColumns { time: "t_s".to_owned(), value: value.to_owned(), by: Vec::new() };
-        let found = read_series(&Path::new(&folder).join(file), &columns, Faults::Refuse)?;
-        for found in found {
-            println!("\n{file}: {value}, {} steps of {}", found.series.len(), found.series.step());
-            table(&found.series, 0.002)?;
-            equal_cost(&found.series)?;
-            fleets.push(found.series);
+        for found in read_series(&Path::new(&folder).join(file), &columns, Faults::Refuse)? {
+            let series = found.series;
+            if !is_timed {
+                println!("\n{file}: {value}, {} steps of {}", series.len(), series.step());
+                table(&series, 0.002)?;
+                equal_cost(&series)?;
+            }
+            fleets.push(series);
         }
     }
-    cost(&fleets)
+    if is_timed { many(&fleets) } else { Ok(()) }
 }
 
 /// The first week.
@@ -59,6 +64,29 @@ fn table(series: &Series, chance: f64) -> Result<(), Box<dyn Error>> {
             choice.judged.events,
             100.0 * choice.judged.warm_share(),
             if on_frontier { "frontier" } else { "" },
+        );
+    }
+    steepest(series, &choices)
+}
+
+/// The five steepest rises, and by how much margins held or were short.
+fn steepest(series: &Series, choices: &[Choice]) -> Result<(), Box<dyn Error>> {
+    let steps = rises(series, split(series)..series.len(), 5, 12);
+    let change = |step: usize| Some(series.get(step)? / series.get(step - 1)? - 1.0);
+    let changes: Vec<String> = (steps.iter())
+        .map(|step| format!("{:+7.2}", 100.0 * change(*step).unwrap_or(0.0)))
+        .collect();
+    println!("steepest rises, %: {}; what was held above the demand then, %:", changes.join(" "));
+    for choice in choices.iter().filter(|choice| choice.family >= Family::ConstantMargin) {
+        let held = capacities(series, &choice.method)?;
+        let over = steps.iter().map(|step| {
+            let (demand, held) = (series.get(*step)?, held[*step]?);
+            Some(format!("{:+7.2}", 100.0 * (held / demand - 1.0)))
+        });
+        println!(
+            "{:32} {}",
+            choice.family.label(),
+            over.collect::<Option<Vec<_>>>().unwrap_or_default().join(" ")
         );
     }
     Ok(())
@@ -96,9 +124,8 @@ fn equal_cost(series: &Series) -> Result<(), Box<dyn Error>> {
 }
 
 /// The time of 10,000 series of a month, on two threads.
-fn cost(fleets: &[Series]) -> Result<(), Box<dyn Error>> {
+fn many(fleets: &[Series]) -> Result<(), Box<dyn Error>> {
     const SERIES: usize = 10_000;
-    println!();
     for family in [Family::SmoothedMargin, Family::ExpectedMargin] {
         let began = Instant::now();
         let half = |which: usize| -> Result<f64, forecast::short::MethodError> {

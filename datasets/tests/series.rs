@@ -55,13 +55,13 @@ fn what_is_broken_is_named_by_file_line_and_column() {
         ("t,used\n0,1\n,1\n", "line 3: t: is empty"),
         ("t,used\n0,1\n1700000000000,1\n", "line 3: t: 1700000000000 must be a number of seconds"),
         ("t,used\n0,1\n60\n", "line 3: record: has 1 fields, the header has 2"),
-        ("t,used\n", "used: column \"used\": has 0 observations; at least 2 are needed"),
-        ("t,used\n0,1\n", "column \"used\": has 1 observations; at least 2 are needed"),
+        ("t,used\n", "used: column \"used\": known observations: 0; at least 2 are needed"),
+        ("t,used\n0,1\n", "column \"used\": known observations: 1; at least 2 are needed"),
         ("t,used\n0,1\n60,2\n60,3\n", "column \"t\": row 4: time 60 occurs a second time"),
         ("t,used\n0,1\n60,2\n30,3\n", "column \"t\": row 4: time 30 follows 60; times must rise"),
         ("t,used\n0,1\n60,2\n150,3\n", "column \"t\": row 4: time 150 is not a whole number"),
-        ("t,used\n0,1\n60,2\n240,3\n", "column \"t\": row 4: 2 observations are missing before"),
-        ("t,used\n0,9\n60,0\n120,8\n", "column \"used\": row 3: 1 values of 0 between larger"),
+        ("t,used\n0,1\n60,2\n240,3\n", "column \"t\": row 4: observations are missing before"),
+        ("t,used\n0,9\n60,0\n120,8\n", "column \"used\": row 3: values are 0 between larger"),
         ("t,used\n0,1\n60,1e19\n", "column \"used\": row 3: the value is 10000000000000000000"),
     ];
     for (text, message) in cases {

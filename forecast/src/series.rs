@@ -86,7 +86,7 @@ pub enum Faults {
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Notice {
     /// Observations are missing before a row.
-    #[error("row {row}: {steps} observations are missing before it; they count as unknown")]
+    #[error("row {row}: observations are missing before it, which count as unknown: {steps}")]
     Gap {
         /// The row after the gap.
         row: u64,
@@ -94,7 +94,7 @@ pub enum Notice {
         steps: usize,
     },
     /// The values fall to 0 and return at once.
-    #[error("row {row}: {steps} values of 0 between larger ones; they count as unknown")]
+    #[error("row {row}: values are 0 between larger ones, which count as unknown: {steps}")]
     Reset {
         /// The first row that is 0.
         row: u64,
@@ -107,7 +107,7 @@ pub enum Notice {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SeriesError {
     /// There are fewer observations than are needed.
-    #[error("has {found} observations; at least {needed} are needed")]
+    #[error("known observations: {found}; at least {needed} are needed")]
     TooShort {
         /// How many there are.
         found: usize,
@@ -314,6 +314,19 @@ impl Series {
         let values =
             self.values.get(from..to.min(self.len())).filter(|values| !values.is_empty())?;
         Some(Series { start: self.time(from), step: self.step, values: values.to_vec() })
+    }
+
+    /// The largest known value of each interval, for capacity that is decided once in it. Values after the last
+    /// whole interval are left out. None if an interval is not a whole number of steps, or longer than the series.
+    pub fn peaks(&self, interval: Step) -> Option<Series> {
+        if !interval.seconds().is_multiple_of(self.step.seconds()) {
+            return None;
+        }
+        // The larger of a missing value, which is NaN, and a known one is the known one.
+        let peak = |values: &[f64]| values.iter().copied().fold(f64::NAN, f64::max);
+        let values: Vec<f64> =
+            self.values.chunks_exact(self.step.per(interval)).map(peak).collect();
+        (!values.is_empty()).then_some(Series { start: self.start, step: interval, values })
     }
 
     /// Checks that enough values are known.

@@ -57,9 +57,9 @@ pub struct Down {
 }
 
 impl Down {
-    /// The distribution that a history of outages of one hardware type implies. Failures that begin at most
-    /// `burst` seconds after the one before are one burst. Parts of outages outside the history
-    /// do not count.
+    /// The distribution that a history of outages of one hardware type implies, of which there are `servers`. Failures
+    /// that begin at most `burst` seconds after the one before are one burst. Parts of outages outside
+    /// the history do not count.
     ///
     /// # Errors
     /// A history without a length, or an outage that ends before it begins.
@@ -67,6 +67,7 @@ impl Down {
         outages: &[Outage],
         history: Range<i64>,
         burst: i64,
+        servers: usize,
     ) -> Result<Down, OutageError> {
         let (start, end) = (history.start, history.end);
         if start >= end {
@@ -90,7 +91,13 @@ impl Down {
         }
         let length = end.abs_diff(start) as f64;
         let rates: Vec<f64> = times.into_iter().map(|seconds| seconds / length).collect();
-        Ok(Down { chances: compound(&rates) })
+        let mut chances = compound(&rates, servers.min(SERVERS_MAX));
+        // Not more servers are down than there are.
+        if chances.len() > servers {
+            let all = chances.drain(servers..).sum();
+            chances.push(all);
+        }
+        Ok(Down { chances })
     }
 
     /// The fewest spares that at an instant suffice with this probability.
@@ -141,13 +148,15 @@ fn levels(outages: &[Outage], range: &Range<i64>) -> Vec<(usize, f64)> {
 }
 
 /// Probabilities of 0, 1, 2, ... for a sum of independent Poisson variables, the k-th of mean `rates[k]` and
-/// counted k times (Panjer).
-fn compound(rates: &[f64]) -> Vec<f64> {
+/// counted k times (Panjer). Far beyond `servers` the probabilities are left out.
+fn compound(rates: &[f64], servers: usize) -> Vec<f64> {
     let mean: f64 = rates.iter().enumerate().map(|(k, rate)| k as f64 * rate).sum();
     // Not from e to the minus of all rates, which is 0 for large ones: relative to each other.
     let mut weights = vec![1.0];
     let mut sum = 1.0;
-    while weights.len() < SERVERS_MAX {
+    // The tail counts as "all are down", so most of it is needed.
+    let most = servers.saturating_mul(2) + mean as usize;
+    while weights.len() <= most.min(SERVERS_MAX) {
         let n = weights.len();
         let terms = rates.iter().enumerate().skip(1).take(n);
         let next = terms.map(|(k, rate)| k as f64 * rate * weights[n - k]).sum::<f64>() / n as f64;

@@ -13,15 +13,15 @@ fn refused(rows: &[(i64, f64)]) -> String {
 #[test]
 fn each_broken_rule_names_its_row() {
     let cases: [(&[(i64, f64)], &str); 10] = [
-        (&[], "has 0 observations; at least 2 are needed"),
-        (&[(0, 1.0)], "has 1 observations; at least 2 are needed"),
+        (&[], "known observations: 0; at least 2 are needed"),
+        (&[(0, 1.0)], "known observations: 1; at least 2 are needed"),
         (&[(0, 1.0), (300, -1.0)], "row 3: the value is -1; it must be at least 0"),
         (&[(0, 1.0), (300, f64::NAN)], "row 3: the value is NaN; it must be a finite number"),
         (&[(0, 1.0), (300, 1.0), (300, 2.0)], "row 4: time 300 occurs a second time"),
         (&[(0, 1.0), (600, 1.0), (300, 2.0)], "row 4: time 300 follows 600; times must rise"),
         (&[(0, 1.0), (300, 1.0), (750, 2.0)], "row 4: time 750 is not a whole number of steps"),
-        (&[(0, 1.0), (300, 1.0), (1200, 2.0)], "row 4: 2 observations are missing before it"),
-        (&[(0, 9.0), (300, 0.0), (600, 8.0)], "row 3: 1 values of 0 between larger ones"),
+        (&[(0, 1.0), (300, 1.0), (1200, 2.0)], "row 4: observations are missing before"),
+        (&[(0, 9.0), (300, 0.0), (600, 8.0)], "row 3: values are 0 between larger"),
         (&[(i64::MIN, 9.0), (i64::MAX, 1.0)], "row 3: 18446744073709551615 s lie between"),
     ];
     for (rows, message) in cases {
@@ -61,4 +61,16 @@ fn two_points_are_a_series_that_some_methods_refuse() {
     assert_eq!(series.slice(1, 9).map(|rest| (rest.start(), rest.len())), Some((60, 1)));
     assert_eq!(series.slice(2, 9), None);
     assert_eq!(Step::FIVE_MINUTES.per(Step::DAY), 288);
+}
+
+#[test]
+fn peaks_are_those_of_whole_intervals() {
+    let values = vec![Some(1.0), Some(3.0), None, Some(2.0), None, None, Some(9.0)];
+    let series = Series::new(60, Step::FIVE_MINUTES, values).expect("a series");
+    let ten = Step::from_seconds(600).expect("not 0");
+    let peaks = series.peaks(ten).expect("three intervals");
+    assert!(peaks.values().eq([Some(3.0), Some(2.0), None]));
+    assert_eq!((peaks.start(), peaks.step()), (60, ten));
+    assert_eq!(series.peaks(Step::from_seconds(450).expect("not 0")), None, "one and a half steps");
+    assert_eq!(series.peaks(Step::HOUR), None, "longer than the series");
 }

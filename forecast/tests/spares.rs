@@ -39,7 +39,7 @@ fn history(days: i64, seed: u64) -> Vec<Outage> {
 fn the_quantile_covers_a_later_time_of_the_same_kind() {
     let outages = history(800, 7);
     let half = 400 * 24 * HOUR;
-    let down = Down::from_history(&outages, 0..half, 60).expect("a history");
+    let down = Down::from_history(&outages, 0..half, 60, 1_000).expect("a history");
     // 2 servers a burst on average, one burst in two hours, three hours each.
     assert!((down.mean() - 3.0).abs() < 0.4, "{}", down.mean());
     for probability in [0.5, 0.9, 0.99, 0.999] {
@@ -60,19 +60,23 @@ fn bursts_need_more_spares_than_their_mean_says() {
         .map(|n| Outage { start: n / 20 * 20 * HOUR, end: n / 20 * 20 * HOUR + 1_800 })
         .collect();
     let [alone, together] = [alone, together]
-        .map(|outages| Down::from_history(&outages, 0..600 * HOUR, 60).expect("a history"));
+        .map(|outages| Down::from_history(&outages, 0..600 * HOUR, 60, 1_000).expect("a history"));
     assert!((alone.mean() - together.mean()).abs() < 1e-9);
     assert!(alone.quantile(0.99) <= 3 && together.quantile(0.99) >= 20);
 }
 
 #[test]
 fn no_failure_needs_no_spare_and_bad_histories_are_named() {
-    let none = Down::from_history(&[], 0..HOUR, 60).expect("a history");
+    let none = Down::from_history(&[], 0..HOUR, 60, 1_000).expect("a history");
     assert_eq!((none.quantile(0.999), none.mean(), none.chance_above(0)), (0, 0.0, 0.0));
-    let empty = Down::from_history(&[], 5..5, 60).expect_err("no length").to_string();
+    let two = [Outage { start: 0, end: HOUR }; 2];
+    let alone = Down::from_history(&two, 0..HOUR, 60, 1).expect("a history");
+    assert_eq!((alone.quantile(1.0), alone.chance_above(1)), (1, 0.0), "one server, one spare");
+    let empty = Down::from_history(&[], 5..5, 60, 1_000).expect_err("no length").to_string();
     assert_eq!(empty, "the history begins at 5 and ends at 5; it must have a length");
     let reversed = [Outage { start: 1, end: 2 }, Outage { start: 9, end: 4 }];
-    let found = Down::from_history(&reversed, 0..HOUR, 60).expect_err("reversed").to_string();
+    let found =
+        Down::from_history(&reversed, 0..HOUR, 60, 1_000).expect_err("reversed").to_string();
     assert_eq!(found, "outage 1 begins at 9 and ends before, at 4");
 }
 
@@ -81,7 +85,7 @@ fn thousands_of_servers_down_have_a_distribution() {
     // Two thousand down at any time: the chance of none is far below the smallest number.
     let outages: Vec<Outage> =
         (0..20_000).map(|n| Outage { start: n * 36, end: n * 36 + 20 * HOUR }).collect();
-    let down = Down::from_history(&outages, 0..720_000, 0).expect("a history");
+    let down = Down::from_history(&outages, 0..720_000, 0, 10_000).expect("a history");
     assert!((down.mean() - 1_900.0).abs() < 20.0, "{}", down.mean());
     let spread = down.quantile(0.999) as f64 - down.mean();
     assert!((spread - 3.09 * down.mean().sqrt()).abs() < 10.0, "{spread}");
@@ -97,7 +101,7 @@ proptest! {
         spares in 0usize..9,
     ) {
         let downs: Vec<Down> = (seeds.iter())
-            .map(|seed| Down::from_history(&history(10, *seed), 0..240 * HOUR, 60).expect("a history"))
+            .map(|seed| Down::from_history(&history(10, *seed), 0..240 * HOUR, 60, 1_000).expect("a history"))
             .collect();
         // Expected missing value, from nothing but chances of exceeding.
         let missing = |of: usize, n: usize| -> f64 {

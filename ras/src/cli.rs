@@ -5,6 +5,7 @@ mod apply;
 mod config;
 mod contract;
 mod files;
+mod forecast;
 mod groups;
 mod incidents;
 mod inventory;
@@ -26,6 +27,7 @@ pub use apply::{Apply, Explain, ExplainResult, Next};
 pub use config::ConfigAction;
 pub use contract::{ContractAction, ContractOf, SetContract};
 pub use files::{Audit, Demo, FleetProfile, Generate, Inspect, Report, Solve, State};
+pub use forecast::{ForecastCommand, WarmForecast};
 pub use groups::{OpsCommand, RegionCommand, ResultCommand, SnapshotCommand, new_name};
 pub use incidents::{
     Drill, EmergencyAction, Loans, Outages, OutagesAction, Rehearse, Replacements,
@@ -176,6 +178,9 @@ pub enum Command {
     Result(ResultCommand),
     /// Place replicas of services on the nodes of a cluster, with few moves
     Place(Place),
+    /// Forecast demand, and say how much capacity to hold for it
+    #[command(subcommand)]
+    Forecast(ForecastCommand),
     /// Save server URL and token for later commands
     Login(Login),
     /// Remove the saved server URL and token

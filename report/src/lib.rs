@@ -10,6 +10,7 @@
 //! | `summary`, `buffer`, `heat`, `power`, `affinity`, `moves`, `progress`, `tables` | its sections |
 //! | [`line_chart`] | incumbent, bound and gap over time |
 //! | `placement` | the page of a placement |
+//! | `forecast` | the page of warm capacity |
 //! | [`thrash`](mod@thrash) | moves that a chain of solves undoes or repeats |
 //!
 //! [`page`] makes an HTML file that loads nothing; [`render`] makes the page of a solve, with the charts of
@@ -22,6 +23,7 @@
 mod affinity;
 mod assignment;
 mod buffer;
+mod forecast;
 mod heat;
 pub mod heat_map;
 pub mod line_chart;
@@ -38,6 +40,7 @@ mod tables;
 mod tests;
 pub mod thrash;
 
+pub use self::forecast::{WarmPage, WarmSeries, render as render_warm};
 pub use self::placement::{PlacementPage, render as render_placement};
 use assignment::AssignmentSummary;
 use buffer::BufferShares;

@@ -49,8 +49,8 @@ pub fn convergence(points: &[Point], why: &str) -> Markup {
         div.pair-of-plots {
             div {
                 (svg::legend([("after", "incumbent".to_owned()), ("b-proved-sw", "proved bound".to_owned())]))
-                (plot(&values, &time, end, &[("line-bound", &bound), ("line-primal", &primal)],
-                    "Value of the incumbent and of the proved bound over time"))
+                (plot(&values, &time, end, &[("line-bound", &bound), ("line-primal", &primal)], &html! {},
+                    "Value of the incumbent and of the proved bound over time", axis_seconds))
                 @if values.log { p.note { "Logarithmic: " (why) "." } }
             }
             div {
@@ -58,7 +58,7 @@ pub fn convergence(points: &[Point], why: &str) -> Markup {
                 @if gap.is_empty() {
                     (svg::missing("The history has no instant with both incumbent and bound."))
                 } @else {
-                    (plot(&gaps, &time, end, &[("line-gap", &gap)], "Gap over time"))
+                    (plot(&gaps, &time, end, &[("line-gap", &gap)], &html! {}, "Gap over time", axis_seconds))
                     @if gaps.log { p.note { "Logarithmic." } }
                 }
             }
@@ -71,13 +71,15 @@ pub fn axis_seconds(seconds: f64) -> String {
     if seconds == 0.0 { "0".to_owned() } else { format!("{}\u{202f}s", number::decimal(seconds)) }
 }
 
-/// Values over time, each line with its class.
-fn plot(
+/// Values over time, each line with its class, and marks above them.
+pub(crate) fn plot(
     axis: &Axis,
     time: &Scale,
     end: f64,
     lines: &[(&str, &[(f64, f64)])],
+    marks: &Markup,
     label: &str,
+    time_label: impl Fn(f64) -> String,
 ) -> Markup {
     let y = |value: f64| svg::percent(1.0 - axis.at(value));
     html! {
@@ -96,15 +98,16 @@ fn plot(
                         path class=(class) d=(staircase(points, end, time, axis)) {}
                     }
                 }
+                (marks)
             }
             span {}
-            (svg::axis(time, axis_seconds))
+            (svg::axis(time, time_label))
         }
     }
 }
 
 /// Label of a value on an axis with ticks `step` apart.
-fn plain_label(value: f64, step: f64) -> String {
+pub(crate) fn plain_label(value: f64, step: f64) -> String {
     if step >= 1.0 {
         return number::short(value.round());
     }
@@ -147,16 +150,19 @@ fn staircase(points: &[(f64, f64)], end: f64, time: &Scale, axis: &Axis) -> Stri
     path
 }
 
-/// A scale of objective values.
-struct Axis {
+/// A scale of values.
+pub(crate) struct Axis {
     log: bool,
     low: f64,
     high: f64,
-    ticks: Vec<(f64, String)>,
+    pub(crate) ticks: Vec<(f64, String)>,
 }
 
 impl Axis {
-    fn new(values: impl Iterator<Item = f64>, label: &dyn Fn(f64, f64) -> String) -> Axis {
+    pub(crate) fn new(
+        values: impl Iterator<Item = f64>,
+        label: &dyn Fn(f64, f64) -> String,
+    ) -> Axis {
         let values: Vec<f64> = values.collect();
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -183,7 +189,7 @@ impl Axis {
     }
 
     /// Position of a value as a share of the height.
-    fn at(&self, value: f64) -> f64 {
+    pub(crate) fn at(&self, value: f64) -> f64 {
         let value =
             if self.log { if value > 0.0 { value.log10() } else { self.low } } else { value };
         ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)

@@ -21,7 +21,7 @@ const ELEMENTS: [&str; 46] = [
 
 /// Parses a page as strictly as XML: every start tag has its end tag, in order. Returns the names of
 /// all elements.
-fn elements(page: &str) -> Vec<String> {
+pub(crate) fn elements(page: &str) -> Vec<String> {
     let mut open: Vec<String> = Vec::new();
     let mut seen = Vec::new();
     let mut rest = page.strip_prefix("<!DOCTYPE html>").expect("a page begins with its doctype");

@@ -106,7 +106,8 @@ fn crates_depend_in_one_direction() {
         ("bench", &["async-solver", "datasets", "fleet", "ras", "report"]),
         ("capacity-portal", &["api-types", "broker", "control", "decisions", "fleet", "report"]),
         ("control", &["api-types", "broker", "fleet"]),
-        ("datasets", &["fleet", "placement"]),
+        ("datasets", &["fleet", "forecast", "placement"]),
+        ("forecast", &[]),
         ("placement", &[]),
         ("decisions", &["fleet"]),
         ("online-mover", &["broker", "decisions", "fleet"]),
@@ -122,13 +123,14 @@ fn crates_depend_in_one_direction() {
                 "datasets",
                 "decisions",
                 "fleet",
+                "forecast",
                 "online-mover",
                 "placement",
                 "private-postgres",
                 "report",
             ],
         ),
-        ("report", &["fleet", "placement"]),
+        ("report", &["fleet", "forecast", "placement"]),
         (
             "scenarios",
             &[
@@ -161,7 +163,7 @@ fn the_core_does_no_io() {
     let ours = resolved.ours();
     let direct = resolved.direct(ours["fleet"]);
     assert_eq!(direct, BTreeSet::from(["chrono", "serde", "thiserror"]), "fleet uses nothing else");
-    for name in ["fleet", "async-solver", "decisions", "placement"] {
+    for name in ["fleet", "async-solver", "decisions", "placement", "forecast"] {
         let reached = resolved.reach(ours[name]);
         assert!(reached.contains("serde"), "{name}: {reached:?}");
         for foreign in [

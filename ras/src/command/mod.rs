@@ -5,6 +5,7 @@ mod audit;
 mod config;
 mod demo;
 mod explain_result;
+mod forecast;
 mod generate;
 mod import;
 mod inspect;
@@ -39,6 +40,7 @@ pub fn run(command: Command, context: &Context) -> Result<Verdict> {
         Command::Solve(options) => solve::run(&options, context),
         Command::Result(command) => result(&command, context),
         Command::Place(options) => place::run(&options, context),
+        Command::Forecast(command) => forecast::run(&command, context),
         Command::Login(options) => api::login::login(&options, context),
         Command::Logout(options) => api::login::logout(&options, context),
         Command::Request(options) => api::request::run(&options.action, context),

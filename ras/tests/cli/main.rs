@@ -1,6 +1,7 @@
 //! The real binary, end to end.
 
 mod folder;
+mod forecasting;
 mod interrupted;
 mod placing;
 mod requests;

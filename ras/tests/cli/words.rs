@@ -157,6 +157,8 @@ fn help_texts_match_goldens() {
         ("place", "place --help"),
         ("place_explain", "place explain --help"),
         ("place_simulate", "place simulate --help"),
+        ("forecast", "forecast --help"),
+        ("forecast_warm", "forecast warm --help"),
         ("plan", "plan --help"),
         ("apply", "apply --help"),
         ("explain", "explain --help"),

@@ -1,0 +1,61 @@
+//! Arguments of `ras forecast`.
+
+use crate::quantity;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The forecasts of demand.
+#[derive(Debug, Subcommand)]
+pub enum ForecastCommand {
+    /// Say how much warm capacity to hold for the next step of a series of demand
+    Warm(WarmForecast),
+}
+
+/// `ras forecast warm`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+SERIES is CSV with a header line: a column of times (seconds, dates or RFC 3339) in equal steps, and
+one of demand, such as servers in use. Warm capacity is in service and free. It is held so that the
+demand of the next step is above it with at most the accepted chance: a forecast of the demand and
+a margin that follows the expected error (docs/forecasts.md).
+
+With --compare, thirteen methods choose their parameters in the training time and are judged on the
+rest: fixed percentages, AR, moving averages, ARIMA, Holt-Winters, exponential smoothing without and
+with margins. With --out, DIR/warm.html is a page with the charts.
+
+Gaps and resets of the monitor count as unknown and are listed. Anything else that is wrong with the
+file is refused with its line.
+
+Examples:
+  ras forecast warm used.csv --time t_s --value used
+  ras forecast warm used.csv --value used --by region,type --chance 0.1% --output json
+  ras forecast warm used.csv --value used --every 10m --compare --out warm")]
+pub struct WarmForecast {
+    /// CSV of the series
+    pub series: PathBuf,
+    /// Column of the times
+    #[arg(long, value_name = "COLUMN", default_value = "time")]
+    pub time: String,
+    /// Column of the demand
+    #[arg(long, value_name = "COLUMN", default_value = "value")]
+    pub value: String,
+    /// Columns that tell series in the file apart
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
+    pub by: Vec<String>,
+    /// Accepted chance that a step is short
+    #[arg(long, value_name = "SHARE", default_value = "0.2%", value_parser = quantity::share)]
+    pub chance: f64,
+    /// Decide once in this time, for the peak of demand in it [default: the step of the series]
+    #[arg(long, value_name = "DURATION", value_parser = quantity::span)]
+    pub every: Option<Duration>,
+    /// Time at the start that chooses parameters and is not judged; at most half of a series
+    #[arg(long, value_name = "DURATION", default_value = "7d", value_parser = quantity::span)]
+    pub train: Duration,
+    /// Compare all methods
+    #[arg(long)]
+    pub compare: bool,
+    /// Folder for the page
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
