@@ -10,12 +10,17 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`long`] | daily series, weeks ahead: methods, back-test |
+//! | [`orders`] | what to order, cancel and decommission |
 //! | [`series`] | the validated series: start, step and values, missing ones marked |
 //! | [`short`] | short-term forecasts: capacity for the next step |
 //! | [`warm`] | capacity held over a series: cost and events |
 //! | [`spares`] | spares for failed servers, from the history of failures |
 //! | [`tune`] | families of methods, the one that a training range chooses, the frontier |
 
+pub mod long;
+pub mod orders;
+mod random;
 pub mod series;
 pub mod short;
 pub mod spares;

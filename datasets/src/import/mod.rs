@@ -1,6 +1,6 @@
 //! Turns inventories in CSV into snapshots.
 //!
-//! Six kinds of file, each with a header line:
+//! Seven kinds of file, each with a header line:
 //!
 //! | file | columns |
 //! |---|---|
@@ -10,6 +10,7 @@
 //! | events | `server_id`, `kind`, `start`, `end`; an empty end is open |
 //! | changes of requests | `day`, `reservation`, `servers` |
 //! | series | a time, a value; perhaps columns that tell series apart: all named by [`SeriesColumns`] |
+//! | stock and orders | `series`, `date`, `servers` |
 //!
 //! Times are RFC 3339 or Unix seconds, or seconds since the epoch of [`LogFormat`].
 //!
@@ -26,6 +27,7 @@ mod rows;
 mod series;
 mod servers;
 mod sheet;
+mod stock;
 mod summary;
 
 pub use error::{ERRORS_MAX, FieldError, FieldRule, ImportError};
@@ -33,6 +35,7 @@ pub use events::read_log;
 pub use resize::change_requests;
 pub use rows::{PlainRow, plain_rows};
 pub use series::{NamedSeries, SeriesColumns, SeriesFileError, read_series};
+pub use stock::{StockRow, read_stock};
 pub use summary::{ImportSummary, StandIn};
 
 use chrono::{DateTime, TimeDelta, Utc};

@@ -102,7 +102,7 @@ pub fn read_series(
 }
 
 /// A time in seconds.
-fn seconds(line: Line, column: Column) -> Result<i64, FieldError> {
+pub(super) fn seconds(line: Line, column: Column) -> Result<i64, FieldError> {
     // Beyond three thousand years a number of seconds is a mistake, such as milliseconds.
     const SECONDS_MAX: i64 = 100_000_000_000;
     let text = line.text(column).trim();

@@ -1,5 +1,9 @@
 //! Arguments of `ras forecast`.
 
+mod long;
+
+pub use long::{DailySeries, DemandForecast, OrdersForecast};
+
 use crate::quantity;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -10,6 +14,10 @@ use std::time::Duration;
 pub enum ForecastCommand {
     /// Say how much warm capacity to hold for the next step of a series of demand
     Warm(WarmForecast),
+    /// Forecast daily series of demand for the coming weeks
+    Demand(DemandForecast),
+    /// Say which hardware to order, to cancel and to decommission
+    Orders(OrdersForecast),
 }
 
 /// `ras forecast warm`

@@ -1,5 +1,7 @@
 //! `ras forecast`
 
+mod long;
+
 use crate::cli::{ForecastCommand, WarmForecast};
 use crate::context::Context;
 use crate::exit::Verdict;
@@ -23,6 +25,8 @@ const PAGE: &str = "warm.html";
 pub(super) fn run(command: &ForecastCommand, context: &Context) -> Result<Verdict> {
     match command {
         ForecastCommand::Warm(options) => warm(options, context),
+        ForecastCommand::Demand(options) => long::demand(options, context),
+        ForecastCommand::Orders(options) => long::orders(options, context),
     }
 }
 

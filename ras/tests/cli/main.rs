@@ -2,6 +2,7 @@
 
 mod folder;
 mod forecasting;
+mod forecasting_long;
 mod interrupted;
 mod placing;
 #[cfg(feature = "policies")]

@@ -168,6 +168,8 @@ fn help_texts_match_goldens() {
         ("place_simulate", "place simulate --help"),
         ("forecast", "forecast --help"),
         ("forecast_warm", "forecast warm --help"),
+        ("forecast_demand", "forecast demand --help"),
+        ("forecast_orders", "forecast orders --help"),
         ("plan", "plan --help"),
         ("apply", "apply --help"),
         ("explain", "explain --help"),

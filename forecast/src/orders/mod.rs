@@ -1,0 +1,19 @@
+//! What to order, cancel and decommission, by hardware type and place, from a forecast of demand.
+//!
+//! Stock is what is owned and not in use. Orders arrive after a lead time of weeks, so today's
+//! order must cover a demand that only a forecast knows.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`policy`] | minimum stock (Eigen algorithms 4 and 5), base stock, a constant share |
+//! | [`advice`] | whole servers: order, cancel, decommission; when the stock runs out |
+//! | [`simulate`] | a policy over a period of the past: cost and days short |
+//! | [`types`] | demand that several types can serve, translated into types |
+
+pub mod advice;
+pub mod policy;
+pub mod simulate;
+pub mod types;
+
+pub use advice::{Advice, advise};
+pub use policy::{Pipeline, Policy, Terms};
