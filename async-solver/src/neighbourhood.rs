@@ -182,18 +182,20 @@ impl<'a> Neighbourhood<'a> {
     }
 
     /// Picks reservations to place again together: one that pays much above its bound, then those that pay much
-    /// and hold, or could use, many servers of the same pools. `columns`: size of each; `picked`: those that are
-    /// taken, extended by the answer. Groups that changed nothing become less likely.
+    /// and hold, or could use, many servers of the same pools. `columns`: size of each; `max_columns`: of all
+    /// together; `picked`: those that are taken, extended by the answer. Groups that changed nothing become less
+    /// likely.
     pub fn pick_exchange(
         &mut self,
         model: &Model,
         state: &State,
         columns: &[usize],
+        max_columns: usize,
         picked: &mut [bool],
     ) -> Vec<usize> {
         let mut held = vec![0; model.pools.len()];
         let mut is_usable = vec![false; model.pools.len()];
-        let (mut group, mut left) = (Vec::new(), PARAMS.exchange.max_columns);
+        let (mut group, mut left) = (Vec::new(), max_columns);
         while group.len() < PARAMS.exchange.reservations {
             let mut best: Option<(f64, usize)> = None;
             for (number, term) in model.terms.iter().enumerate() {
@@ -232,11 +234,11 @@ impl<'a> Neighbourhood<'a> {
         model: &Model,
         state: &State,
         terms: &[usize],
-        has_changed: impl Fn(usize) -> bool,
+        has_gained: bool,
     ) {
         self.update(model, state, terms);
         for &term in terms {
-            self.luck[term] = if has_changed(term) { 1.0 } else { 0.5 * self.luck[term] };
+            self.luck[term] = if has_gained { 1.0 } else { 0.5 * self.luck[term] };
         }
     }
 }

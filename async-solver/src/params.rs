@@ -117,6 +117,9 @@ table! {
             "Pairs in a region beyond which windows are not sought: each would hold too little of what racks cost.",
             "Three times the size at which an even cost promises just enough (decision 0035).";
         reservations: usize = 2, "reservations", "Reservations of a window.", "Decision 0035.";
+        time: f64 = 3.0, "s for each largest window",
+            "Time before a deadline that windows may take of phase 1 at most, for a region as large as one of them.",
+            "Decision 0038.";
         min_gain: f64 = 0.02, "share of the gap",
             "What a window of the largest size must promise; a smaller one less in proportion.",
             "As for other steps.";
@@ -239,17 +242,32 @@ table! {
     exchange: ExchangeParams {
         reservations: usize = 5, "reservations", "Reservations placed again together.",
             "Eight gain as much in twice the time: decision 0028.";
-        max_columns: usize = 3_000, "columns", "Columns of a sub-MIP at most.",
-            "1,500 gained a sixth of it with racks as MSBs: decision 0028.";
+        max_columns: [usize; 3] = [500, 900, 3_000], "columns",
+            "Columns of a sub-MIP at most: small ones first, then larger ones.",
+            "100,000 greedy: 900 gain more than 3,000 in a tenth of the time (decision 0038).";
+        small_sizes: usize = 2, "sizes",
+            "Sizes that are used where a region is not hard and no deadline is given.", "Decision 0038.";
+        min_relaxed: f64 = 0.05, "servers",
+            "Servers in the relaxation from which an item that a reservation neither has nor held is free.",
+            "Decision 0038.";
+        min_gap: f64 = 0.002, "gap",
+            "Gap beyond which small ones follow where no deadline is given.", "Decision 0038.";
         min_gap_until_deadline: f64 = 0.001, "gap",
             "Gap beyond which they follow where a deadline is given: its time is used while it pays.",
-            "Without one, 0.5 % gave 20,000 cold 1.07 instead of 1.23 % in 20 times the time (decision 0031).";
+            "Decision 0031.";
         min_gain: f64 = 0.02, "share of the gap",
-            "Gain of a window of batches below which no other follows.", "As for other steps.";
-        reservations_per_batch: usize = 20, "reservations",
-            "Reservations for each batch of the window that ends exchanges.",
-            "A window of one batch ended 97,200 greedy at 3.75 instead of 1.2 %: decision 0031.";
-        max_window: usize = 50, "batches", "The longest window.", "Not varied.";
+            "Gain of a window of sub-MIPs below which no other follows.", "As for other steps.";
+        min_gain_until_deadline: f64 = 0.002, "share of the gap",
+            "The same where a deadline is given.", "As for windows.";
+        min_report: f64 = 0.01, "share of the gap",
+            "Gain after which an incumbent is reported: that takes as long as a small sub-MIP.", "Not varied.";
+        reservations_per_sub_mip: usize = 10, "reservations",
+            "Reservations for each sub-MIP of the window that ends exchanges.",
+            "A window of two ended 97,200 greedy at 3.75 instead of 1.2 %: decision 0031.";
+        reservations_per_small_sub_mip: usize = 50, "reservations",
+            "The same where small ones follow without a deadline.", "Decision 0038.";
+        min_window: usize = 4, "sub-MIPs", "The shortest window.", "Not varied.";
+        max_window: usize = 100, "sub-MIPs", "The longest window.", "Not varied.";
     }
     /// Restarts near the incumbent.
     restart: RestartParams {

@@ -51,6 +51,18 @@ use std::cmp::Ordering;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+/// What phase 1 needs to know of what follows it.
+#[derive(Clone, Copy)]
+pub struct FollowUp<'a> {
+    /// Time that is needed for it in any case.
+    pub reserve: Duration,
+    /// Called with each new incumbent.
+    pub on_incumbent: &'a (dyn Fn(&State) + Sync),
+    /// How much phase 2 might gain on a state by changing its counts, if phase 1 ends that far above its bound, and
+    /// the longest time in which it would.
+    pub refinement: &'a (dyn Fn(&State, f64) -> (f64, Duration) + Sync),
+}
+
 /// What phase 1 ended with.
 pub struct Outcome {
     /// The best assignment.
@@ -105,8 +117,7 @@ struct Run<'a> {
     env: &'a SolveEnv<'a>,
     /// Time that the caller needs after phase 1.
     reserve: Duration,
-    /// Called with each new incumbent.
-    on_incumbent: &'a (dyn Fn(&State) + Sync),
+    follow_up: FollowUp<'a>,
     /// Options that all calls of HiGHS share.
     request: LpRequest,
     ineligible_held: IneligibleHeld,
@@ -177,6 +188,17 @@ impl Run<'_> {
         self.stopped.load(Relaxed)
     }
 
+    /// Leaves phase 2 its part of the time until the deadline, which is divided in proportion to what each phase could
+    /// gain.
+    fn leave_time_for_refinement(&mut self) {
+        let (Some(left), Some((state, _))) = (self.time_left(), &self.best) else { return };
+        let open = self.absolute_gap();
+        let (gain, longest) = (self.follow_up.refinement)(state, open);
+        if gain > 0.0 {
+            self.reserve += left.mul_f64(gain / (gain + open)).min(longest);
+        }
+    }
+
     fn stop_reason(&self) -> Termination {
         if (self.env.interrupted)() { Termination::Interrupted } else { Termination::Deadline }
     }
@@ -236,7 +258,7 @@ impl Run<'_> {
     /// [`Run::accept`], and reports a new incumbent to the caller of the solve.
     fn offer(&mut self, state: &State, step: &str) {
         if self.accept(state) {
-            (self.on_incumbent)(state);
+            (self.follow_up.on_incumbent)(state);
             self.note(step);
         }
     }

@@ -5,7 +5,7 @@ use crate::config::SolverConfig;
 use crate::env::{Progress, SolveEnv};
 use crate::model::{Model, Term, rru};
 use crate::params::PARAMS;
-use crate::phase1;
+use crate::phase1::{self, FollowUp};
 use crate::rack_placement::{self, RackPhase, Refined, Refinement};
 use crate::release_surplus::release_surplus;
 use crate::report::{
@@ -51,16 +51,22 @@ pub(crate) fn assign(
     };
     let reserve = Duration::from_secs_f64(reserve);
     let warm = env.warm.and_then(|warm| warm.pool_prices(snapshot, &model));
-    let outcome = phase1::run(&model, config, env, warm, reserve, &keep);
+    let refine = |gap: f64| {
+        let reserve = reserve.mul_f64(0.75);
+        Refinement { model: &model, snapshot, config, env, reserve, gap }
+    };
+    let refinement = |state: &State, gap: f64| {
+        if config.rack_phase { refine(gap).estimate(state) } else { (0.0, Duration::ZERO) }
+    };
+    let follow_up = FollowUp { reserve, on_incumbent: &keep, refinement: &refinement };
+    let outcome = phase1::run(&model, config, env, warm, follow_up);
     let mut state = choose(&model, config, &outcome);
     let kept_today = state.counts == model.today();
     let mut primal = if kept_today { outcome.initial_primal } else { outcome.primal };
     let mut refined = None;
     if config.rack_phase {
-        let gap = primal - outcome.dual_bound;
-        let reserve = reserve.mul_f64(0.75);
-        let refinement = Refinement { model: &model, snapshot, config, env, reserve, gap };
-        if let Some(Refined { state: other, placed }) = refinement.run(&state) {
+        let refined_state = refine(primal - outcome.dual_bound).run(&state);
+        if let Some(Refined { state: other, placed }) = refined_state {
             primal = outcome.cost_of(&model, &other);
             (state, refined) = (other, placed);
         }

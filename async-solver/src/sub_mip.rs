@@ -44,11 +44,6 @@ impl<'a> SubMip<'a> {
         (self.problem.clone(), LpRequest { start, ..request.clone() })
     }
 
-    /// The reservations that have something free.
-    pub fn terms(&self) -> &[usize] {
-        &self.terms
-    }
-
     /// Columns of the problem.
     pub fn size(&self) -> usize {
         self.kept.len()

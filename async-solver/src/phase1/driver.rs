@@ -1,6 +1,6 @@
 //! The order of the steps of phase 1.
 
-use super::{Outcome, Proof, Run, rounded_down};
+use super::{FollowUp, Outcome, Proof, Run, rounded_down};
 use crate::bound::{DualPoint, in_parallel};
 use crate::config::SolverConfig;
 use crate::env::SolveEnv;
@@ -13,17 +13,14 @@ use crate::state::{IneligibleHeld, State};
 use crate::subproblem::Geometry;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
-/// Runs phase 1. `warm`: the last solve's price of each pool. `reserve`: time that the caller needs afterwards.
-/// `on_incumbent`: called with each new incumbent.
+/// Runs phase 1. `warm`: the last solve's price of each pool.
 pub fn run(
     model: &Model,
     config: &SolverConfig,
     env: &SolveEnv,
     warm: Option<Vec<f64>>,
-    reserve: Duration,
-    on_incumbent: &(dyn Fn(&State) + Sync),
+    follow_up: FollowUp,
 ) -> Outcome {
     let clock = || (env.elapsed)().as_secs_f64();
     let began = clock();
@@ -40,8 +37,8 @@ pub fn run(
         lp: &lp,
         config,
         env,
-        reserve,
-        on_incumbent,
+        reserve: follow_up.reserve,
+        follow_up,
         request: LpRequest {
             solver: "simplex".into(),
             time_limit: env.deadline.map(|end| end.saturating_sub((env.elapsed)())),
@@ -103,6 +100,10 @@ pub fn run(
         prices
     });
     let is_short = run.is_short() && !run.must_stop();
+    // What is missing comes before what racks cost.
+    if !is_short && !run.must_stop() && !run.is_within_gap() {
+        run.leave_time_for_refinement();
+    }
     if is_short && run.is_small() && run.serve_in_order() {
         return run.continue_in_order(found);
     }

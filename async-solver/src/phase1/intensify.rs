@@ -5,6 +5,7 @@
 //! larger one. So their effort is limited in columns: [`Run::restarts_worth`].
 
 use super::Run;
+use super::exchange::Effort;
 use crate::bound::DualPoint;
 use crate::params::PARAMS;
 use crate::report::Termination;
@@ -22,8 +23,8 @@ impl Run<'_> {
     /// Improves incumbent and bound after a stall, while that gains. A solve that began as a warm start does each
     /// step once: the next solve goes on from it.
     pub(super) fn intensify(&mut self, prices: &DualPoint) -> Termination {
-        let exchanges = self.is_exchange_worth();
-        if self.restarts_worth() == 0 && !exchanges {
+        let exchanges = self.exchanges_worth();
+        if self.restarts_worth() == 0 && exchanges.is_none() {
             return Termination::Stalled;
         }
         let mut is_first = true;
@@ -40,21 +41,21 @@ impl Run<'_> {
     fn intensify_once(
         &mut self,
         prices: &DualPoint,
-        exchanges: bool,
+        exchanges: Option<Effort>,
         is_first: bool,
     ) -> ControlFlow<Termination, bool> {
         let restarts = self.restarts_worth();
         let mut before = self.primal();
         // The other steps are quick on a tiny region, and gain as much there.
-        let exchange_first = exchanges && !self.is_tiny();
-        if exchange_first {
-            unless_ended(self.exchange())?;
+        let exchanges_first = exchanges.filter(|_| !self.is_tiny());
+        if let Some(effort) = exchanges_first {
+            unless_ended(self.exchange(effort))?;
         }
         if restarts == 0 {
             unless_ended(self.improve(prices, 1))?;
         } else {
             unless_ended(self.restart_while_it_pays(prices, restarts))?;
-            if !exchange_first {
+            if exchanges_first.is_none() {
                 before = self.primal();
             }
             if is_first && let Some(fractional) = self.solve_master() {
@@ -63,20 +64,17 @@ impl Run<'_> {
             unless_ended(self.rins())?;
         }
         // The other steps may have made it an easy one.
-        if exchanges && !exchange_first && self.is_exchange_worth() {
-            unless_ended(self.exchange())?;
+        if exchanges.is_some()
+            && exchanges_first.is_none()
+            && let Some(effort) = self.exchanges_worth()
+        {
+            unless_ended(self.exchange(effort))?;
         }
         ControlFlow::Continue(self.has_gained(before))
     }
 
-    /// Whether exchanges are worth their time: on a hard region, and while a deadline leaves some.
-    fn is_exchange_worth(&self) -> bool {
-        let open = self.relative_gap() > PARAMS.exchange.min_gap_until_deadline;
-        self.is_hard() || self.env.deadline.is_some() && open
-    }
-
     /// Whether exchanges will gain more than the first search.
-    fn is_hard(&self) -> bool {
+    pub(super) fn is_hard(&self) -> bool {
         self.relative_gap() > PARAMS.intensify.hard_gap
     }
 

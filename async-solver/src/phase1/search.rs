@@ -140,7 +140,7 @@ impl Run<'_> {
         }
         served |= best.is_some_and(|best| self.accept(&best));
         if let (true, Some((incumbent, _))) = (served, &self.best) {
-            (self.on_incumbent)(incumbent);
+            (self.follow_up.on_incumbent)(incumbent);
             self.note("mip");
         }
         // Start again from the best: detours are short.

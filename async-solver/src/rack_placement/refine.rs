@@ -53,17 +53,11 @@ impl<'a> Refinement<'a> {
             return None;
         }
         let lp = Lp::new(ordered, false);
-        let means = Means {
-            backend: env.backend,
-            elapsed: env.elapsed,
-            deadline: env.deadline.map(|end| end.saturating_sub(self.reserve)),
-            interrupted: env.interrupted,
-        };
         let cost = better.total(ordered, &ineligible_held) - better.shortfall_cost(ordered);
         let limits = (cost - self.gap, config.gap_limit);
         let problem = (ordered, &lp);
         let mut windows =
-            Windows::new(&network, problem, &ineligible_held, means, config.seed, limits);
+            Windows::new(&network, problem, &ineligible_held, self.means(), config.seed, limits);
         if !windows.pay(&network, &better) {
             return None;
         }
@@ -83,6 +77,38 @@ impl<'a> Refinement<'a> {
             let state = State::new(model, better.counts);
             Refined { state, placed: Some((placed, network)) }
         })
+    }
+
+    /// How much windows might gain on a state at most, and the longest time in which they would; zero where none
+    /// promises enough.
+    pub fn estimate(&self, state: &State) -> (f64, Duration) {
+        let network = self.placed(state).1;
+        let ineligible_held = IneligibleHeld::new(self.model);
+        let cost = state.total(self.model, &ineligible_held) - state.shortfall_cost(self.model);
+        let lp = Lp::new(self.model, false);
+        let limits = (cost - self.gap, self.config.gap_limit);
+        let problem = (self.model, &lp);
+        let windows = Windows::new(
+            &network,
+            problem,
+            &ineligible_held,
+            self.means(),
+            self.config.seed,
+            limits,
+        );
+        if !windows.pay(&network, state) {
+            return (0.0, Duration::ZERO);
+        }
+        (network.contention(state).total(), windows.longest_time())
+    }
+
+    fn means(&self) -> Means<'a> {
+        Means {
+            backend: self.env.backend,
+            elapsed: self.env.elapsed,
+            deadline: self.env.deadline.map(|end| end.saturating_sub(self.reserve)),
+            interrupted: self.env.interrupted,
+        }
     }
 
     fn placed(&self, state: &State) -> (RackPhase, Network<'a>) {

@@ -16,6 +16,7 @@ use crate::params::PARAMS;
 use crate::state::{IneligibleHeld, State};
 use fleet::MsbIx;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Seats that may be placed again.
 struct Window {
@@ -130,6 +131,12 @@ impl<'a> Windows<'a> {
     /// Pairs of a seat and a cell.
     fn size(&self) -> usize {
         self.sizes.iter().sum()
+    }
+
+    /// The longest time that windows are expected to take.
+    pub fn longest_time(&self) -> Duration {
+        let windows = self.size() as f64 / PARAMS.windows.max_size as f64;
+        Duration::from_secs_f64(PARAMS.windows.time * windows)
     }
 
     /// Whether any window promises enough.
