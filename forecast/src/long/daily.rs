@@ -33,6 +33,14 @@ pub enum Doubt {
         /// How many.
         days: usize,
     },
+    /// Others that it is forecast with go on for longer: its days ahead are days that have passed.
+    #[error(
+        "ends {days} days before other series of the file, and is forecast from there: write rows of 0 if it is no longer used"
+    )]
+    EndsEarly {
+        /// How many.
+        days: usize,
+    },
 }
 
 /// A daily series without gaps. At least one value; each is finite and at least 0.

@@ -40,6 +40,21 @@ fn demand_is_forecast_by_the_method_that_its_past_chose() {
 }
 
 #[test]
+fn series_that_ends_before_the_others_is_said() {
+    let folder = Folder::new();
+    let until = |kind: &str, day: u64| format!("{},{kind},", date(day));
+    let used = used();
+    let lines =
+        used.lines().filter(|line| !(190..200).any(|day| line.starts_with(&until("B", day))));
+    folder.write("used.csv", &format!("{}\n", lines.collect::<Vec<_>>().join("\n")));
+    let text = folder.ras(DEMAND).code(0).stdout();
+    assert!(text.contains("note: B: ends 10 days before other series of the file"), "{text}");
+    assert!(!text.contains("note: A"), "{text}");
+    let answer = folder.ras_json(DEMAND);
+    assert_eq!(answer["series"][1]["doubts"][0]["kind"], "ends_early", "{answer}");
+}
+
+#[test]
 fn growth_is_ordered_and_what_falls_is_given_back() {
     let folder = Folder::new();
     folder.write("used.csv", &used());

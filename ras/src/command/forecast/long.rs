@@ -62,9 +62,18 @@ fn outlooks(of: &DailySeries, plan: &Plan) -> Result<Vec<(NamedSeries, Outlook)>
         let all: Vec<&Daily> = daily.iter().collect();
         Networks::train(&all, plan, |output| Training::new(output, plan.horizon, of.seed))
     });
-    let outlooks = daily.iter().map(|daily| outlook(daily, plan, networks.as_ref()));
-    let outlooks: Vec<Outlook> = outlooks.collect();
-    Ok(found.into_iter().zip(outlooks).collect())
+    let last = |named: &NamedSeries| named.series.time(named.series.len() - 1);
+    let latest = found.iter().map(last).max().unwrap_or(0);
+    let mut outlooks = Vec::new();
+    for (named, daily) in found.into_iter().zip(&daily) {
+        let mut outlook = outlook(daily, plan, networks.as_ref());
+        let missing = latest.saturating_sub(last(&named)).div_euclid(DAY_SECONDS);
+        if let Ok(days @ 1..) = usize::try_from(missing) {
+            outlook.doubts.push(Doubt::EndsEarly { days });
+        }
+        outlooks.push((named, outlook));
+    }
+    Ok(outlooks)
 }
 
 fn place(file: &Path, series: &str) -> String {
