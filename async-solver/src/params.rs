@@ -377,6 +377,8 @@ table! {
         lp_items: usize = 8_000, "items", "Size up to which simplex solves the LP of a plan.",
             "Decision 0030.";
         lp_margin: f64 = 0.1, "share of the request", "What that LP asks for in addition.", "Decision 0030.";
+        region_share: f64 = 0.5, "share of the time left",
+            "Time of the search of a solve over the whole region, for a request that is short.", "Decision 0039.";
         exchange_tries: usize = 12, "sub-MIPs",
             "Exchanges in a row without gain that end a plan without a deadline.", "Decision 0030.";
         exchange_share: f64 = 0.7, "share of the time left",

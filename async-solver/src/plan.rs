@@ -13,6 +13,7 @@
 
 mod carry_over;
 mod exchange;
+mod region_search;
 mod relaxed;
 mod request_search;
 mod rounding;
@@ -34,6 +35,7 @@ use crate::subproblem::Geometry;
 use crate::warm::WarmStart;
 use exchange::{Ended, Exchange};
 use fleet::{Move, RegionSnapshot, ReservationIx, ServerIx, Targets};
+use region_search::RegionSearch;
 use relaxed::{Relaxed, costly};
 use request_search::RequestSearch;
 use rounding::Rounding;
@@ -146,6 +148,11 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
         let rounding =
             Rounding { costly: of_costly, asking, relaxed: &relaxed, means, threads, seed };
         rounding.run(&mut found);
+        if !relaxed.is_most(&costly.terms[asking], &found.counts[asking]) {
+            let prices = relaxed.prices().unwrap_or(&dual.prices);
+            let region = RegionSearch { costly: &costly, asking, prices, means, config };
+            region.run(&mut found);
+        }
         let exchange = Exchange { model: &costly, relaxed: &relaxed, ..exchange };
         complete &= exchange.more(&mut found) != Ended::OutOfTime;
         after = State::new(&model, found.counts);

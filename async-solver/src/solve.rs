@@ -51,7 +51,8 @@ pub(crate) fn assign(
     };
     let reserve = Duration::from_secs_f64(reserve);
     let warm = env.warm.and_then(|warm| warm.pool_prices(snapshot, &model));
-    let outcome = phase1::run(&model, config, env, warm, reserve, &keep);
+    let start = phase1::Start { prices: warm, state: None };
+    let outcome = phase1::run(&model, config, env, start, reserve, &keep);
     let mut state = choose(&model, config, &outcome);
     let kept_today = state.counts == model.today();
     let mut primal = if kept_today { outcome.initial_primal } else { outcome.primal };
