@@ -8,11 +8,11 @@
 //! is possible, the region with the request in it is solved as well. One line for each request, then one for each
 //! fleet. Amounts are RRU.
 
-use async_solver::backend::InProcess;
+use async_solver::backend::{LpProblem, LpRequest, LpSolution, solve_with_highs};
 use async_solver::random::Random;
 use async_solver::{
-    Concession, Means, QuoteContext, Quoted, SolveEnv, SolveOutcome, SolverConfig, WarmStart,
-    quote, solve,
+    Backend, Concession, LpFailure, LpJob, Means, QuoteContext, Quoted, SolveEnv, SolveOutcome,
+    SolverConfig, WarmStart, quote, solve,
 };
 use datasets::generate::{GenerateOptions, Profile, State, generate};
 use datasets::import::{ImportOptions, import_csv};
@@ -24,6 +24,8 @@ use fleet::{
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Share of the servers of guaranteed reservations that run containers (RAS section 4.6).
@@ -35,9 +37,8 @@ const NEAR: f64 = 0.98;
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let folder = arguments.first().ok_or("the folder of the fleets is missing")?;
-    let number = |at: usize, default: u64| {
-        arguments.get(at).map_or(Ok(default), |text| text.parse::<u64>())
-    };
+    let number =
+        |at: usize, default: u64| arguments.get(at).map_or(Ok(default), |text| text.parse::<u64>());
     let (count, seed) = (number(1, 60)?, number(2, 1)?);
     let (plan, solve) = (number(3, 5)?, number(4, 20)?);
     let seconds = (Duration::from_secs(plan), Duration::from_secs(solve));
@@ -93,7 +94,8 @@ fn parts(fleet: &str, folder: &Path) -> Result<Option<SnapshotParts>, Box<dyn Er
     }
     let taken_at = chrono::DateTime::from_timestamp(1_600_000_000, 0).ok_or("an instant")?;
     let mut options = ImportOptions::new(fleet, folder.join("servers.csv"), taken_at);
-    let requests = if fleet == "google2019_cell_a" { "requests_hybrid.csv" } else { "requests.csv" };
+    let requests =
+        if fleet == "google2019_cell_a" { "requests_hybrid.csv" } else { "requests.csv" };
     options.requests = Some(folder.join(requests));
     match fleet {
         "google2019_cell_a" => options.msb_column = "msb_mixed".into(),
@@ -105,6 +107,35 @@ fn parts(fleet: &str, folder: &Path) -> Result<Option<SnapshotParts>, Box<dyn Er
         _ => options.shared_buffer_fraction = Some(0.0),
     }
     Ok(Some(import_csv(&options)?.0))
+}
+
+/// HiGHS on a thread of its own, so that a plan can search beside it. One whose answer is no longer wanted ends by its
+/// time limit.
+struct OnThreads;
+
+struct Job(Receiver<Result<LpSolution, LpFailure>>);
+
+impl Backend for OnThreads {
+    fn start(&self, problem: LpProblem, request: LpRequest) -> Box<dyn LpJob> {
+        let (answer, answered) = mpsc::channel();
+        thread::spawn(move || {
+            // The receiver is gone if the answer is no longer wanted.
+            let _ = answer.send(solve_with_highs(&problem, &request));
+        });
+        Box::new(Job(answered))
+    }
+}
+
+impl LpJob for Job {
+    fn wait(&mut self, at_most: Duration) -> Option<Result<LpSolution, LpFailure>> {
+        match self.0.recv_timeout(at_most) {
+            Ok(answer) => Some(answer),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                Some(Err(LpFailure::Status("HiGHS panicked".to_owned())))
+            }
+        }
+    }
 }
 
 /// A fleet after a solve.
@@ -223,7 +254,7 @@ impl Measured {
             config: &self.config,
             warm: Some(&self.warm),
             means: Means {
-                backend: &InProcess,
+                backend: &OnThreads,
                 elapsed: &|| began.elapsed(),
                 deadline: Some(self.plan),
                 interrupted: &|| false,
@@ -324,7 +355,7 @@ fn solved(
         interrupted: &|| false,
         progress: &|_| (),
         on_incumbent: &|_| (),
-        backend: &InProcess,
+        backend: &OnThreads,
         warm,
     };
     // What guarantees nothing is no grant.

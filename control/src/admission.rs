@@ -125,7 +125,9 @@ impl Admission {
         requests: &[CapacityRequest],
         deadline: PlanDeadline,
     ) -> Result<Option<FreshPlan>, AdmissionError> {
-        let Some((held, made)) = self.remote.plan(requests, deadline).await? else { return Ok(None) };
+        let Some((held, made)) = self.remote.plan(requests, deadline).await? else {
+            return Ok(None);
+        };
         let plan = Arc::new(new_plan(&held, changes.to_vec(), made.quotes, made.targets));
         let Revalidated { region, targets } = match revalidate_on(&plan, &held).await {
             Ok(revalidated) => revalidated,

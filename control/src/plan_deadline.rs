@@ -11,9 +11,10 @@ pub struct PlanDeadline(f64);
 /// A deadline is out of range.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error(
-    "a plan may search for {} to {} seconds, not {0}",
-    PlanDeadline::LEAST,
-    PlanDeadline::MOST
+    "a plan may search for {least} to {most} seconds, not {given}",
+    least = PlanDeadline::LEAST,
+    most = PlanDeadline::MOST,
+    given = .0
 )]
 pub struct PlanDeadlineOutOfRange(f64);
 

@@ -263,7 +263,8 @@ mod tests {
         }
         assert!(busy > 50, "{busy} were rejected");
         assert_eq!(slow.most.load(Ordering::SeqCst), 2);
-        let unplanned = PlanQueue::new(None).plan(region(), Vec::new(), PlanDeadline::default()).await;
+        let unplanned =
+            PlanQueue::new(None).plan(region(), Vec::new(), PlanDeadline::default()).await;
         assert_eq!(unplanned.err(), Some(PlanQueueError::NoPlanner));
     }
 

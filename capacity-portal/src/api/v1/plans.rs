@@ -166,8 +166,11 @@ struct Asked {
 /// Reads a deadline, where one is given.
 fn read_deadline(given: Option<Value>) -> Result<PlanDeadline, FieldError> {
     let error = |detail: String| FieldError::new("deadline_seconds", detail);
-    let Some(given) = given else { return Ok(PlanDeadline::default()) };
-    let seconds = given.as_f64().ok_or_else(|| error("it is not a number of seconds".into()))?;
+    let Some(given) = given.filter(|given| !given.is_null()) else {
+        return Ok(PlanDeadline::default());
+    };
+    let seconds =
+        given.as_f64().ok_or_else(|| error("it is not a number of seconds".to_owned()))?;
     PlanDeadline::try_from(seconds).map_err(|refused| error(refused.to_string()))
 }
 

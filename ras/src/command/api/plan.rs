@@ -21,8 +21,9 @@ use std::time::Duration;
 
 pub(in crate::command) fn run(options: &cli::Plan, context: &Context) -> Result<Verdict> {
     let changes = changes(&options.request)?;
-    let answer =
-        with_server(Server::of(&options.server)?, async |client| made(client, &changes, options.deadline).await)?;
+    let answer = with_server(Server::of(&options.server)?, async |client| {
+        made(client, &changes, options.deadline).await
+    })?;
     let plan: Plan = answer.read()?;
     context.answer(|| text(&plan, Rows::of(options.all)), &answer.body)?;
     Ok(Verdict::fine_if(is_granted(&plan)))
