@@ -1,6 +1,6 @@
 //! What a plan may use, as arguments: a clock, a deadline, a stop signal and a place where HiGHS runs.
 
-use crate::lp::{Backend, LpProblem, LpRequest, LpSolution};
+use crate::lp::{Backend, LpJob, LpProblem, LpRequest, LpSolution};
 use std::time::Duration;
 
 /// Interval at which a plan that waits for HiGHS looks at the clock.
@@ -41,10 +41,17 @@ impl Means<'_> {
     /// Runs HiGHS; `None` if it failed or time is up.
     pub(crate) fn solve(&self, problem: LpProblem, request: LpRequest) -> Option<LpSolution> {
         let columns = problem.cost.len();
-        if columns == 0 || self.must_stop() {
-            return None;
-        }
-        let mut job = self.backend.start(problem, request);
+        self.wait(self.start(problem, request)?, columns)
+    }
+
+    /// Starts HiGHS; `None` if there is nothing to solve or time is up.
+    pub(crate) fn start(&self, problem: LpProblem, request: LpRequest) -> Option<Box<dyn LpJob>> {
+        let is_empty = problem.cost.is_empty();
+        (!is_empty && !self.must_stop()).then(|| self.backend.start(problem, request))
+    }
+
+    /// Waits for HiGHS, which solves a problem of so many columns; `None` if it failed or time is up.
+    pub(crate) fn wait(&self, mut job: Box<dyn LpJob>, columns: usize) -> Option<LpSolution> {
         let outcome = loop {
             if let Some(outcome) = job.wait(LOOK_EVERY) {
                 break outcome;

@@ -108,6 +108,15 @@ pub enum Proof {
     BranchAndBound,
 }
 
+/// Where phase 1 starts from, besides today's assignment.
+#[derive(Default)]
+pub struct Start<'a> {
+    /// Price of a server of each pool, such as the last solve's.
+    pub prices: Option<Vec<f64>>,
+    /// An assignment, which is the first incumbent where it is better than today's.
+    pub state: Option<&'a State>,
+}
+
 /// A solve of phase 1 in progress.
 struct Run<'a> {
     model: &'a Model,

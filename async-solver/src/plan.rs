@@ -5,14 +5,15 @@
 //! served and surplus is released, as the next solve will do anyway: that is the region *before*.
 //! Then the one reservation is put where it fits best, and again and again together with a few that
 //! hold what it could use: the region *after*. While it is short, the relaxation of the region is rounded
-//! ([`rounding`]), and exchanges between several reservations follow ([`exchange`]) until what it has is
-//! proved to be all that is possible ([`relaxed`]) or time is up. A grant that moves servers in use of others
+//! ([`rounding`]), phase 1 searches the whole region ([`region_search`]), and exchanges between several reservations
+//! follow ([`exchange`]) until what it has is proved to be all that is possible ([`relaxed`]) or time is up. A grant that moves servers in use of others
 //! is sought again with fewer moves. Leaving a place of before costs what leaving a holder does in eq. 1,
 //! and who is as important as the request ends no worse than before, so the difference is what the request
 //! takes, and what is granted is granted.
 
 mod carry_over;
 mod exchange;
+mod region_search;
 mod relaxed;
 mod request_search;
 mod rounding;
@@ -34,6 +35,7 @@ use crate::subproblem::Geometry;
 use crate::warm::WarmStart;
 use exchange::{Ended, Exchange};
 use fleet::{Move, RegionSnapshot, ReservationIx, ServerIx, Targets};
+use region_search::RegionSearch;
 use relaxed::{Relaxed, costly};
 use request_search::RequestSearch;
 use rounding::Rounding;
@@ -139,14 +141,23 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
     let mut relaxed = Relaxed::default();
     if is_short(&after) {
         let costly = costly(&model, asking, &after.counts[asking]);
+        // Some time is left to save moves.
+        let means = &means.with_share(PARAMS.plan.more_share);
         relaxed = Relaxed::new((&model, &costly), &geometries, asking, threads, means);
         let mut found = State::new(&costly, after.counts);
         let seed = config.seed;
         let of_costly = Search { model: &costly, ..search };
         let rounding =
             Rounding { costly: of_costly, asking, relaxed: &relaxed, means, threads, seed };
+        let is_most = |found: &State| relaxed.is_most(&costly.terms[asking], &found.counts[asking]);
         rounding.run(&mut found);
-        let exchange = Exchange { model: &costly, relaxed: &relaxed, ..exchange };
+        // Without a deadline these would go on for as long as a solve.
+        if means.deadline.is_some() && !is_most(&found) {
+            let prices = relaxed.prices().unwrap_or(&dual.prices);
+            let region = RegionSearch { costly: &costly, asking, prices, means, config };
+            rounding.enforce(&mut found, |found| region.run(found));
+        }
+        let exchange = Exchange { model: &costly, relaxed: &relaxed, means, ..exchange };
         complete &= exchange.more(&mut found) != Ended::OutOfTime;
         after = State::new(&model, found.counts);
     }

@@ -8,6 +8,7 @@ use crate::config::SolverConfig;
 use crate::means::Means;
 use crate::params::PARAMS;
 use crate::plan::{How, Plan, plan};
+use crate::unit::unit;
 use crate::warm::WarmStart;
 use fleet::audit::{AuditReport, ReservationAudit, audit, worse_ahead};
 use fleet::explain::{Explainer, Limit, Searched, Shortfall};
@@ -17,6 +18,7 @@ use fleet::{
     RequestError, Reservation, ReservationIx, Rru, Targets,
 };
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// A request as planned and audited: its grant, cost, and refusal.
 #[derive(Clone, Debug)]
@@ -117,6 +119,7 @@ pub fn quote(context: &QuoteContext, request: &CapacityRequest) -> Result<Quoted
     let means = context.means.with_share(PARAMS.plan.search_share);
     let mut found = plan(&region, reservation, &context.how(&means, true));
     if let Some(held) = held_ahead(&region, reservation, &found) {
+        let means = context.means.with_share(PARAMS.plan.search_share);
         found = plan(&held, reservation, &context.how(&means, true));
     }
     let mut audit = audit(&region, &found.after);
@@ -141,7 +144,8 @@ pub fn quote(context: &QuoteContext, request: &CapacityRequest) -> Result<Quoted
         if surely_missing > Rru::ZERO {
             limits.iter_mut().for_each(Limit::proved);
         }
-        let offers = context.offers(request, &region, row, reservation, &explainer);
+        let less = context.less(&region.reservations[reservation.ix()], granted, began);
+        let offers = context.offers(request, &region, row, reservation, &explainer, less);
         // What is granted in part is granted in the cheapest way that was found.
         let same = |of: &&Offer| of.granted == granted && of.plan.price < found.price - 1e-9;
         let cheaper = offers.iter().filter(|of| of.is_less()).find(same);
@@ -250,6 +254,18 @@ impl QuoteContext<'_> {
         How { config: self.config, warm: self.warm, prove, means }
     }
 
+    /// What to offer of an amount that was found. Where it was found at the end of its time only, a little less:
+    /// who asks for that much does not find it in less time, and what is offered has to be granted.
+    fn less(&self, reservation: &Reservation, found: Rru, began: Duration) -> Rru {
+        let Some(deadline) = self.means.deadline else { return found };
+        let searched = (self.means.elapsed)().saturating_sub(began);
+        let given = deadline.saturating_sub(began).mul_f64(PARAMS.plan.search_share);
+        if searched < given.mul_f64(PARAMS.plan.found_early) {
+            return found;
+        }
+        below(reservation, found)
+    }
+
     /// Requests near one that would be granted in full, in the region with it and by its plan.
     fn offers(
         &self,
@@ -258,17 +274,23 @@ impl QuoteContext<'_> {
         row: &ReservationAudit,
         ix: ReservationIx,
         explainer: &Explainer,
+        less: Rru,
     ) -> Vec<Offer> {
         let reservation = &region.reservations[ix.ix()];
-        let concessions = concessions(reservation, ix, explainer, row);
+        let concessions = concessions(reservation, ix, explainer, row, less);
         let (mut found, mut types) = (Vec::new(), 0);
         for (number, concession) in concessions.iter().enumerate() {
             let is_type = matches!(concession, Concession::OneMoreType(..));
             if is_type && types >= PARAMS.plan.max_types_offered {
                 continue;
             }
-            // Each has its share of the time that is left.
-            let means = self.means.with_share(1.0 / (concessions.len() - number) as f64);
+            // Each has its share of the time that is left: less of the same, which is asked for most, has most.
+            let even = 1.0 / (concessions.len() - number) as f64;
+            let share = match concession {
+                Concession::FewerRru(_) => even.max(PARAMS.plan.less_share),
+                _ => even,
+            };
+            let means = self.means.with_share(share);
             let offer = self.grant(concession, request, region, ix, &means);
             types += usize::from(is_type && offer.is_some());
             found.extend(offer);
@@ -337,12 +359,24 @@ impl QuoteContext<'_> {
             Concession::FewerRru(capacity)
                 if (Rru(1)..capacity).contains(&row.holding.guaranteed) =>
             {
-                let less = Concession::FewerRru(row.holding.guaranteed);
-                self.grant(&less, request, region, ix, means)
+                let found = row.holding.guaranteed;
+                let less = match means.deadline {
+                    None => found,
+                    Some(_) => below(&region.reservations[ix.ix()], found),
+                };
+                self.grant(&Concession::FewerRru(less), request, region, ix, means)
             }
             _ => None,
         }
     }
+}
+
+/// A little less than an amount, in whole servers.
+fn below(reservation: &Reservation, found: Rru) -> Rru {
+    let step = unit(reservation.rru.iter().map(|(_, value)| value.0));
+    #[expect(clippy::cast_possible_truncation, reason = "a part of a capacity")]
+    let less = (found.0 as f64 * (1.0 - PARAMS.plan.offer_margin)) as i64;
+    Rru(less.div_euclid(step) * step)
 }
 
 /// What may be worth giving up: what could be enough with the servers that are free, or nearly.
@@ -351,12 +385,13 @@ fn concessions(
     ix: ReservationIx,
     explainer: &Explainer,
     row: &ReservationAudit,
+    less: Rru,
 ) -> Vec<Concession> {
     let near =
         |found: Rru| found.to_f64() * PARAMS.plan.nearly_enough >= reservation.capacity.to_f64();
     let mut found = Vec::new();
-    if row.holding.guaranteed > Rru::ZERO {
-        found.push(Concession::FewerRru(row.holding.guaranteed));
+    if less > Rru::ZERO {
+        found.push(Concession::FewerRru(less));
     }
     found.extend(explainer.looser_affinity(ix).map(Concession::LooserAffinity));
     found.extend(explainer.looser_replica_rule(ix).map(Concession::LooserReplicaRule));

@@ -59,7 +59,8 @@ pub(crate) fn assign(
         if config.rack_phase { refine(gap).estimate(state) } else { (0.0, Duration::ZERO) }
     };
     let follow_up = FollowUp { reserve, on_incumbent: &keep, refinement: &refinement };
-    let outcome = phase1::run(&model, config, env, warm, follow_up);
+    let start = phase1::Start { prices: warm, state: None };
+    let outcome = phase1::run(&model, config, env, start, follow_up);
     let mut state = choose(&model, config, &outcome);
     let kept_today = state.counts == model.today();
     let mut primal = if kept_today { outcome.initial_primal } else { outcome.primal };

@@ -12,6 +12,7 @@ pub use grant::{REASONS, check_quota, promised_capacity, refusal_codes, rejectio
 pub use revalidate::PlanInvalid;
 
 use crate::error::AdmissionError;
+use crate::plan_deadline::PlanDeadline;
 use crate::plan_queue::PlanQueue;
 use crate::planner::Planned;
 use crate::region_cache::{CachedRegion, RegionCache};
@@ -80,15 +81,16 @@ impl Admission {
         &self,
         held: Arc<CachedRegion>,
         changes: Vec<RequestSpec>,
+        deadline: PlanDeadline,
     ) -> Result<FreshPlan, AdmissionError> {
         let requests: Vec<_> = changes.iter().map(|asking| asking.change.clone()).collect();
         if (requests.len() > LARGE || self.queue.is_full())
-            && let Some(mut made) = self.plan_remotely(&changes, &requests).await?
+            && let Some(mut made) = self.plan_remotely(&changes, &requests, deadline).await?
         {
             self.estimate_arrivals(&made.held, &mut made.plan.quotes).await?;
             return Ok(made);
         }
-        let planned = self.queue.plan(held.clone(), requests).await?;
+        let planned = self.queue.plan(held.clone(), requests, deadline).await?;
         let mut plan = new_plan(&held, changes, planned.quotes.clone(), planned.targets());
         self.estimate_arrivals(&held, &mut plan.quotes).await?;
         Ok(FreshPlan { plan, planned, held })
@@ -121,8 +123,11 @@ impl Admission {
         &self,
         changes: &[RequestSpec],
         requests: &[CapacityRequest],
+        deadline: PlanDeadline,
     ) -> Result<Option<FreshPlan>, AdmissionError> {
-        let Some((held, made)) = self.remote.plan(requests).await? else { return Ok(None) };
+        let Some((held, made)) = self.remote.plan(requests, deadline).await? else {
+            return Ok(None);
+        };
         let plan = Arc::new(new_plan(&held, changes.to_vec(), made.quotes, made.targets));
         let Revalidated { region, targets } = match revalidate_on(&plan, &held).await {
             Ok(revalidated) => revalidated,

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`admission`] | plans and applies changes; its worker decides submitted requests |
 //! | [`planner`] | the interface to the solver |
+//! | [`plan_deadline`] | how long a plan may search |
 //! | [`plan_queue`] | plans made in this process: a bounded queue, two at a time |
 //! | [`remote_planner`] | plans made by workers, through the broker's job queue |
 //! | [`region_cache`] | the region in memory |
@@ -22,6 +23,7 @@ pub mod change_notifier;
 mod error;
 pub mod event_batcher;
 pub mod live_feed;
+pub mod plan_deadline;
 pub mod plan_queue;
 pub mod planner;
 pub mod region_cache;
@@ -33,6 +35,7 @@ pub use change_notifier::ChangeNotifier;
 pub use error::AdmissionError;
 pub use event_batcher::{BatchError, EventBatcher};
 pub use live_feed::{LiveFeed, LiveVersion, Topic};
+pub use plan_deadline::{PlanDeadline, PlanDeadlineOutOfRange};
 pub use plan_queue::{PlanQueue, PlanQueueError};
 pub use planner::{PlanRefused, Planned, Planner};
 pub use region_cache::{CachedRegion, RegionCache, RegionError};

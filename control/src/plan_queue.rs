@@ -1,6 +1,7 @@
 //! Queue of plans in this process: few are made at a time, because each takes a processor for seconds;
 //! callers that would wait too long are rejected at once.
 
+use crate::plan_deadline::PlanDeadline;
 use crate::planner::{PlanRefused, Planned, Planner};
 use crate::region_cache::CachedRegion;
 use fleet::CapacityRequest;
@@ -88,6 +89,7 @@ impl PlanQueue {
         &self,
         region: Arc<CachedRegion>,
         requests: Vec<CapacityRequest>,
+        deadline: PlanDeadline,
     ) -> Result<Planned, PlanQueueError> {
         let inner = &self.0;
         let planner = inner.planner.clone().ok_or(PlanQueueError::NoPlanner)?;
@@ -99,7 +101,8 @@ impl PlanQueue {
         let cancelled = on_drop.0.clone();
         let planned = tokio::task::spawn_blocking(move || {
             let _turn = turn;
-            planner.plan(&region.snapshot, &requests, &|| cancelled.load(Ordering::Relaxed))
+            let must_stop = || cancelled.load(Ordering::Relaxed);
+            planner.plan(&region.snapshot, &requests, deadline, &must_stop)
         });
         let planned = planned.await.expect("planners do not panic")?;
         inner.record(planned.seconds);
@@ -168,6 +171,7 @@ impl Load {
 #[cfg(test)]
 mod tests {
     use super::{PlanQueue, PlanQueueError};
+    use crate::plan_deadline::PlanDeadline;
     use crate::planner::{PlanRefused, Planned, Planner};
     use crate::region_cache::CachedRegion;
     use broker::{Export, Seq, TargetVersion};
@@ -193,6 +197,7 @@ mod tests {
             &self,
             region: &RegionSnapshot,
             _: &[CapacityRequest],
+            _: PlanDeadline,
             must_stop: &(dyn Fn() -> bool + Sync),
         ) -> Result<Planned, PlanRefused> {
             let here = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
@@ -243,7 +248,7 @@ mod tests {
         let queue = PlanQueue::new(Some(slow.clone()));
         let mut busy = 0;
         for _ in 0..5 {
-            let plans = (0..30).map(|_| queue.plan(region(), Vec::new()));
+            let plans = (0..30).map(|_| queue.plan(region(), Vec::new(), PlanDeadline::default()));
             for outcome in join_all(plans).await {
                 match outcome {
                     Ok(_) => {}
@@ -258,7 +263,8 @@ mod tests {
         }
         assert!(busy > 50, "{busy} were rejected");
         assert_eq!(slow.most.load(Ordering::SeqCst), 2);
-        let unplanned = PlanQueue::new(None).plan(region(), Vec::new()).await;
+        let unplanned =
+            PlanQueue::new(None).plan(region(), Vec::new(), PlanDeadline::default()).await;
         assert_eq!(unplanned.err(), Some(PlanQueueError::NoPlanner));
     }
 
@@ -267,7 +273,7 @@ mod tests {
         let slow = Arc::new(Slow { endless: true, ..Slow::default() });
         let queue = PlanQueue::new(Some(slow.clone()));
         for _ in 0..3 {
-            let plan = queue.plan(region(), Vec::new());
+            let plan = queue.plan(region(), Vec::new(), PlanDeadline::default());
             assert!(timeout(Duration::from_millis(50), plan).await.is_err());
         }
         let stopped = async {

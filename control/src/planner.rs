@@ -1,5 +1,6 @@
 //! The interface to the solver, which this crate does not depend on.
 
+use crate::plan_deadline::PlanDeadline;
 use fleet::quote::Quote;
 use fleet::{CapacityRequest, RegionSnapshot, RequestsError, ReservationName, ServerName, Targets};
 use std::fmt;
@@ -9,8 +10,8 @@ pub trait Planner: fmt::Debug + Send + Sync {
     /// Plans several requests at once: those that end or shrink first, then the others in order,
     /// each on the region that the previous ones leave.
     ///
-    /// Computes for seconds: call it on a thread that may block. Once `must_stop` returns true,
-    /// the best plan so far is returned.
+    /// Computes until the deadline at most: call it on a thread that may block. Once `must_stop`
+    /// returns true, the best plan so far is returned.
     ///
     /// # Errors
     /// If a request is invalid for the region.
@@ -18,6 +19,7 @@ pub trait Planner: fmt::Debug + Send + Sync {
         &self,
         region: &RegionSnapshot,
         requests: &[CapacityRequest],
+        deadline: PlanDeadline,
         must_stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Planned, PlanRefused>;
 }

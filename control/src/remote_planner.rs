@@ -5,6 +5,7 @@
 //! plan, this process makes it.
 
 use crate::error::AdmissionError;
+use crate::plan_deadline::PlanDeadline;
 use crate::planner::Planned;
 use crate::region_cache::{CachedRegion, RegionCache};
 use broker::{Broker, JobId, PlanJob, Seq};
@@ -40,6 +41,13 @@ const POLL_WITHIN: Duration = Duration::from_secs(10);
 pub struct PlanTask {
     /// The requests, in their order.
     pub requests: Vec<CapacityRequest>,
+    /// How long to search. The default is left out, so that workers of an earlier version understand it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub deadline: PlanDeadline,
+}
+
+fn is_default(deadline: &PlanDeadline) -> bool {
+    *deadline == PlanDeadline::default()
 }
 
 /// A worker's result.
@@ -107,12 +115,13 @@ impl RemotePlanner {
     pub async fn plan(
         &self,
         requests: &[CapacityRequest],
+        deadline: PlanDeadline,
     ) -> Result<Option<(Arc<CachedRegion>, MadePlan)>, AdmissionError> {
         if self.backing_off.load(Ordering::Relaxed) {
             return Ok(None);
         }
         let queued = QueuedPlan { broker: self.broker.clone(), id: JobId::now_v7() };
-        let task = PlanTask { requests: requests.to_vec() };
+        let task = PlanTask { requests: requests.to_vec(), deadline };
         timeout(POLL_WITHIN, self.broker.request_plan(queued.id, &task)).await??;
         let taken =
             self.poll_until(queued.id, TAKEN_WITHIN, |job| *job != PlanJob::Waiting).await?;

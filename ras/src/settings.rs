@@ -14,9 +14,6 @@ use std::time::Duration;
 /// Maximum size of a settings file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Default deadline of a plan: a caller waits for it.
-pub const PLAN_DEADLINE: Duration = Duration::from_secs(5);
-
 /// The settings of one solve.
 #[derive(Clone, Debug)]
 pub struct Settings {

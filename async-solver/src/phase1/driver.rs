@@ -1,6 +1,6 @@
 //! The order of the steps of phase 1.
 
-use super::{FollowUp, Outcome, Proof, Run, rounded_down};
+use super::{FollowUp, Outcome, Proof, Run, Start, rounded_down};
 use crate::bound::{DualPoint, in_parallel};
 use crate::config::SolverConfig;
 use crate::env::SolveEnv;
@@ -14,12 +14,12 @@ use crate::subproblem::Geometry;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
-/// Runs phase 1. `warm`: the last solve's price of each pool.
+/// Runs phase 1. `start`: where from.
 pub fn run(
     model: &Model,
     config: &SolverConfig,
     env: &SolveEnv,
-    warm: Option<Vec<f64>>,
+    start: Start,
     follow_up: FollowUp,
 ) -> Outcome {
     let clock = || (env.elapsed)().as_secs_f64();
@@ -60,11 +60,14 @@ pub fn run(
         lp_size,
         began,
         built: began,
-        is_warm: warm.is_some(),
+        is_warm: start.prices.is_some(),
         hurried: false,
         stopped: AtomicBool::new(false),
         history: Vec::new(),
     };
+    if let Some(better) = start.state {
+        run.accept(better);
+    }
     run.note("solver build");
     if run.must_stop() {
         run.built = clock();
@@ -77,7 +80,7 @@ pub fn run(
     run.built = clock();
     run.note("initial state");
     let mut ascent;
-    let prices = match warm {
+    let prices = match start.prices {
         Some(prices) => {
             ascent = run.ascent_from_last(prices);
             run.reoptimize(&mut ascent, &today)

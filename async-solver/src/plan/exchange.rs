@@ -9,6 +9,7 @@
 //! HiGHS says is checked in whole servers; its bounds are not used.
 
 use super::relaxed::Relaxed;
+use super::rounding::half_a_server;
 use crate::formulation::Lp;
 use crate::lp::LpRequest;
 use crate::means::Means;
@@ -76,7 +77,8 @@ impl Exchange<'_> {
             let order = (number > 0).then_some(&mut random);
             let group = Group { terms: self.pick(state, &luck, order, is_whole, most), is_whole };
             number += 1;
-            if self.place(state, &group).is_some_and(|gain| gain.less_missing) {
+            let gap = half_a_server(self.model, self.asking);
+            if self.place(state, &group, gap).is_some_and(|gain| gain.less_missing) {
                 idle = 0;
                 continue;
             }
@@ -105,7 +107,8 @@ impl Exchange<'_> {
             if group.terms.len() == 1 || self.means.must_stop() {
                 return;
             }
-            self.place(state, &group);
+            let gap = PARAMS.plan.exchange_gap * self.model.weights.move_in_use;
+            self.place(state, &group, gap);
             if group.terms.len() == self.model.terms.len() {
                 return;
             }
@@ -176,7 +179,7 @@ impl Exchange<'_> {
     }
 
     /// Places a group again, if that gains something.
-    fn place(&self, state: &mut State, group: &Group) -> Option<Gain> {
+    fn place(&self, state: &mut State, group: &Group, mip_gap: f64) -> Option<Gain> {
         let part = Part::new(self, state, group);
         let lp = Lp::new(&part.model, false);
         let mut problem = lp.problem.clone();
@@ -189,7 +192,7 @@ impl Exchange<'_> {
             threads: 1,
             seed: 1,
             start: Some(lp.columns(&part.model, &part.counts)),
-            mip_gap: PARAMS.plan.exchange_gap * self.model.weights.move_in_use,
+            mip_gap,
             mip_nodes: PARAMS.plan.exchange_nodes,
         };
         let solution = self.means.solve(problem, request)?;

@@ -130,6 +130,12 @@ impl Relaxed {
         Some(rounded_down(model, self.fractional.as_ref()?).counts)
     }
 
+    /// Whether the relaxation has part of a server of an item.
+    pub fn is_split(&self, term: usize, item: usize) -> bool {
+        let split = |of: &f64| (of - of.round()).abs() > 1e-6;
+        self.fractional.as_ref().is_some_and(|of| split(&of[term][item]))
+    }
+
     /// Whether the relaxation has servers of an item.
     pub fn uses(&self, term: usize, item: usize) -> bool {
         self.fractional.as_ref().is_none_or(|of| of[term][item] > 1e-6)

@@ -1,8 +1,14 @@
-//! Whole servers near the relaxation of a request: its solution is rounded down, and ruin and recreate at its
-//! prices gives every other reservation what it must keep, then the request what is left.
+//! Whole servers near the relaxation of a request.
+//!
+//! Its solution is rounded down, and ruin and recreate at its prices gives every other reservation what it must keep,
+//! then the request what is left. Where that leaves the request short, a sub-MIP over the items that the relaxation
+//! splits and those of the request follows, everything else as the relaxation has it: relaxation enforced
+//! neighbourhood search (Berthold, 2014). It takes seconds and comes closer.
 
 use super::relaxed::Relaxed;
 use crate::bound::evaluate;
+use crate::formulation::Lp;
+use crate::lp::LpRequest;
 use crate::means::Means;
 use crate::model::{Model, rru};
 use crate::neighbourhood::Neighbourhood;
@@ -10,6 +16,7 @@ use crate::order::lean;
 use crate::params::PARAMS;
 use crate::search::Search;
 use crate::state::State;
+use crate::sub_mip::{FreeItems, SubMip};
 use std::cmp::Reverse;
 
 /// Rounds the relaxation of a request.
@@ -29,6 +36,41 @@ pub struct Rounding<'a> {
 }
 
 impl Rounding<'_> {
+    /// Gives the request more by a sub-MIP over what the relaxation splits, if it was solved and leads to more. HiGHS
+    /// solves it `beside` another search, which may give the request more as well.
+    pub fn enforce(&self, state: &mut State, beside: impl FnOnce(&mut State)) {
+        let (costly, asking, means) = (self.costly.model, self.asking, self.means);
+        let Some(base) = self.relaxed.rounded_down(costly) else { return beside(state) };
+        let is_free =
+            |term: usize, item: usize| term == asking || self.relaxed.is_split(term, item);
+        let free: FreeItems = (base.iter().enumerate())
+            .map(|(term, counts)| (0..counts.len()).map(|item| is_free(term, item)).collect())
+            .collect();
+        let mut found = State::new(costly, base);
+        let lp = Lp::new(costly, false);
+        let sub_mip = SubMip::new(costly, &lp, &found, &free);
+        let request = LpRequest {
+            solver: "choose".into(),
+            time_limit: means.with_share(PARAMS.plan.exchange_share).time_left(),
+            threads: 1,
+            seed: 1,
+            start: None,
+            mip_gap: half_a_server(costly, asking),
+            mip_nodes: PARAMS.plan.exchange_nodes,
+        };
+        let (problem, _) = sub_mip.problem(&request);
+        let job = means.start(problem, request);
+        beside(state);
+        if self.relaxed.is_most(&costly.terms[asking], &state.counts[asking]) {
+            return;
+        }
+        let Some(solution) = job.and_then(|job| means.wait(job, sub_mip.size())) else { return };
+        sub_mip.apply(self.costly.ineligible_held, &mut found, &solution);
+        if !found.regresses(costly) && found.missing[asking] < state.missing[asking] {
+            *state = found;
+        }
+    }
+
     /// Gives the request more if the relaxation was solved and leads to more.
     pub fn run(&self, state: &mut State) {
         let (costly, asking, means) = (self.costly.model, self.asking, self.means);
@@ -65,6 +107,12 @@ impl Rounding<'_> {
             *state = found;
         }
     }
+}
+
+/// Gap of a sub-MIP below which it says nothing more of the servers of a request.
+pub fn half_a_server(costly: &Model, asking: usize) -> f64 {
+    let term = &costly.terms[asking];
+    0.5 * term.short_price * rru(term.items.iter().map(|item| item.value).min().unwrap_or(0))
 }
 
 /// The problem in which no RRU that another reservation must keep is given up for the request.

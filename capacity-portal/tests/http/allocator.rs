@@ -3,7 +3,7 @@
 //! It plans honestly: who has what comes from the snapshot, and the audit says what is granted. It
 //! takes no server from a reservation, so it refuses what a solver would grant.
 
-use control::{PlanRefused, Planned, Planner};
+use control::{PlanDeadline, PlanRefused, Planned, Planner};
 use fleet::audit::audit;
 use fleet::explain::{Explainer, Limit, LimitName, ShortfallReason};
 use fleet::quote::{
@@ -23,6 +23,7 @@ impl Planner for Allocator {
         &self,
         region: &RegionSnapshot,
         requests: &[CapacityRequest],
+        _: PlanDeadline,
         _must_stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Planned, PlanRefused> {
         let mut after = region.clone();

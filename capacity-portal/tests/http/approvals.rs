@@ -7,7 +7,7 @@ use crate::requests::{OWNER_A, two};
 use crate::stored_plans::psql;
 use broker::{PlanId, RequestId};
 use capacity_portal::{Authority, PortalSettings, Role, Token};
-use control::Planner;
+use control::{PlanDeadline, Planner};
 use fleet::RegionSnapshot;
 use fleet::quote::Quote;
 use reqwest::Method;
@@ -32,7 +32,7 @@ async fn quote(place: &Place) -> Quote {
     let mut change = two();
     change.as_object_mut().expect("an object").remove("labels");
     let change = serde_json::from_value(change).expect("a request");
-    let planned = Allocator.plan(&region, &[change], &|| false);
+    let planned = Allocator.plan(&region, &[change], PlanDeadline::default(), &|| false);
     planned.expect("planned").quotes.remove(0)
 }
 

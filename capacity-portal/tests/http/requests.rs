@@ -270,6 +270,20 @@ async fn invalid_request_lists_fields_and_stores_nothing() {
     let body = json!({ "changes": [two(), { "reservation": "a", "priority": -1 }] });
     let (status, problem) = place.ask((Method::POST, "/v1/plans"), OWNER_A, &[], &body).await;
     assert_eq!((status.as_u16(), fields(&problem)), (422, vec!["changes[1].priority".to_owned()]));
+    for deadline in
+        [json!(0), json!(0.4), json!(30.5), json!(-1), json!(1e300), json!("5 s"), json!([])]
+    {
+        let body = json!({ "changes": [two()], "deadline_seconds": deadline });
+        let (status, problem) = place.ask((Method::POST, "/v1/plans"), OWNER_A, &[], &body).await;
+        let named = (status.as_u16(), fields(&problem));
+        assert_eq!(named, (422, vec!["deadline_seconds".to_owned()]), "{deadline}");
+    }
+    for deadline in [json!(0.5), json!(30), Value::Null] {
+        let body = json!({ "changes": [two()], "deadline_seconds": deadline });
+        let path = "/v1/plans?dry_run=validate";
+        let (status, said) = place.ask((Method::POST, path), OWNER_A, &[], &body).await;
+        assert_eq!((status.as_u16(), &said["valid"]), (200, &json!(true)), "{deadline}: {said}");
+    }
     for body in ["", "[]", "{", "null", "{\"changes\": 3}"] {
         let response = place.send(Method::POST, "/v1/plans", Some(OWNER_A), body).await;
         assert_eq!(answer(response).await.0, 400, "{body}");

@@ -5,6 +5,7 @@ use super::grant::{
 };
 use super::{Admission, FreshPlan};
 use crate::error::AdmissionError;
+use crate::plan_deadline::PlanDeadline;
 use crate::plan_queue::PlanQueueError;
 use crate::reservation_status::state_of;
 use api_types::plans::ExceededQuota;
@@ -159,7 +160,8 @@ impl Worker {
         if let Some(answer) = check_quota(asking, quotas.first(), today) {
             return Ok(Decision::Refused(RequestRefusal::Quota(answer)));
         }
-        let mut made = self.admission.plan(held.clone(), vec![asking.clone()]).await?;
+        let deadline = PlanDeadline::default();
+        let mut made = self.admission.plan(held.clone(), vec![asking.clone()], deadline).await?;
         let first = made.planned.quotes[0].clone();
         let mut state = in_full(asking);
         match grant_decision(asking, &first, today) {
@@ -168,7 +170,7 @@ impl Worker {
             GrantDecision::GrantPart(rru) => {
                 let mut less = asking.clone();
                 less.change.capacity_rru = Some(rru.to_f64());
-                made = self.admission.plan(held, vec![less]).await?;
+                made = self.admission.plan(held, vec![less], deadline).await?;
                 state = RequestState::PartiallyGranted;
                 if made.planned.quotes[0].granted != Grant::InFull {
                     return Ok(Decision::Refused(refusal(&first)));

@@ -33,15 +33,25 @@ impl Shortfall {
                 | ShortfallReason::NotFoundInTime
                 | ShortfallReason::Priority
         );
-        if !needs_proof {
-            return;
-        }
         let possible = of.capacity - of.surely_missing;
         let [found, possible, capacity] = amounts([of.found, possible, of.capacity]);
         let time = match of.within {
             Some(within) => format!(" within {} s", seconds(within)),
             None => String::new(),
         };
+        if !needs_proof {
+            // Hardware is why not all is possible. It is not why no more than this was found.
+            if of.within.is_some() && !of.is_most {
+                let most = if of.surely_missing > Rru::ZERO {
+                    format!("proved: no more than {possible} RRU can be granted")
+                } else {
+                    "more may be possible".to_owned()
+                };
+                self.sentence
+                    .push_str(&format!("; {found} of {capacity} RRU were found{time}; {most}"));
+            }
+            return;
+        }
         if of.surely_missing <= Rru::ZERO {
             self.reason = ShortfallReason::NotFoundInTime;
             self.sentence = format!(

@@ -50,6 +50,9 @@ pub struct Plan {
     /// The requests
     #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
     pub request: Vec<PathBuf>,
+    /// How long to search, at most, for all requests together: 0.5s to 30s [default: 5s]
+    #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
+    pub deadline: Option<Duration>,
     /// List every source of servers, not only the first
     #[arg(long)]
     pub all: bool,

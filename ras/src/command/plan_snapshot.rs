@@ -8,10 +8,11 @@ use crate::layout::Rows;
 use crate::number::seconds;
 use crate::progress::Reporter;
 use crate::results::read_snapshot;
-use crate::settings::{PLAN_DEADLINE, Settings};
+use crate::settings::Settings;
 use crate::{interrupt, plan_answer, plan_text, request_file, warm};
 use anyhow::{Context as _, Result};
 use async_solver::{Means, QuoteContext, quote};
+use control::PlanDeadline;
 use fleet::quote::QuoteSeconds;
 
 pub(super) fn run(options: &PlanSnapshot, context: &Context) -> Result<Verdict> {
@@ -33,7 +34,7 @@ pub(super) fn run(options: &PlanSnapshot, context: &Context) -> Result<Verdict> 
         means: Means {
             backend: &highs,
             elapsed: &|| context.began.elapsed(),
-            deadline: Some(settings.deadline.unwrap_or(read + PLAN_DEADLINE)),
+            deadline: Some(settings.deadline.unwrap_or(read + PlanDeadline::default().duration())),
             interrupted: &interrupt::asked,
         },
     };

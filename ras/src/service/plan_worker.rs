@@ -100,7 +100,8 @@ impl PlanWorker {
         let gone = Gone::default();
         let left = gone.0.clone();
         let planned = tokio::task::spawn_blocking(move || {
-            planner.plan(&region.snapshot, &task.requests, &|| left.load(Ordering::Relaxed))
+            let must_stop = || left.load(Ordering::Relaxed);
+            planner.plan(&region.snapshot, &task.requests, task.deadline, &must_stop)
         });
         let planned = planned.await?;
         drop(gone);

@@ -6,13 +6,13 @@ use super::settings::ServiceSettings;
 use crate::highs_process::HighsProcess;
 use crate::overrides::Overrides;
 use crate::plan_answer;
-use crate::settings::{PLAN_DEADLINE, Settings};
+use crate::settings::Settings;
 use crate::warm;
 use anyhow::{Context, Result};
 use async_solver::{Backend, Means, QuoteContext, WarmStart, quote_all};
 use broker::{Broker, SolveId, SolveRow, SolveState};
 use chrono::{DateTime, Utc};
-use control::{PlanRefused, Planned, Planner};
+use control::{PlanDeadline, PlanRefused, Planned, Planner};
 use datasets::schema::WARM_FILE;
 use fleet::audit::Violation;
 use fleet::quote::QuoteSeconds;
@@ -135,6 +135,7 @@ impl Planner for SolvingPlanner {
         &self,
         region: &RegionSnapshot,
         requests: &[CapacityRequest],
+        deadline: PlanDeadline,
         must_stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Planned, PlanRefused> {
         let began = Instant::now();
@@ -152,7 +153,7 @@ impl Planner for SolvingPlanner {
                 means: Means {
                     backend: &*self.backend,
                     elapsed: &|| began.elapsed(),
-                    deadline: Some(PLAN_DEADLINE),
+                    deadline: Some(deadline.duration()),
                     interrupted: must_stop,
                 },
             };

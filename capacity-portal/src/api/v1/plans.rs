@@ -24,7 +24,7 @@ use broker::{
     RequestId, RequestSpec, RequestState, State as _, StoredPlan,
 };
 use control::admission::{check_quota, promised_capacity, refusal_codes};
-use control::{AdmissionError, CachedRegion};
+use control::{AdmissionError, CachedRegion, PlanDeadline};
 use fleet::quote::{Grant, Quote, net_moves};
 use fleet::{CapacityRequest, OwnerName, RegionSnapshot, Rru};
 use serde_json::{Value, json};
@@ -42,6 +42,10 @@ pub(super) struct PlanBody {
     /// Changes to different reservations. Removals and reductions are planned first, the others in this order.
     #[schema(min_items = 1, max_items = 20)]
     changes: Vec<ReservationChange>,
+    /// How long to search, in seconds. A change that is granted in full takes less; one that is not may be granted more
+    /// with more time.
+    #[schema(minimum = 0.5, maximum = 30, default = 5)]
+    deadline_seconds: Option<f64>,
 }
 
 /// A plan, as it is sent to a caller.
@@ -149,12 +153,29 @@ fn unknown(detail: String) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "unknown_plan", detail)
 }
 
+/// What to plan.
+struct Asked {
+    /// The region.
+    held: Arc<CachedRegion>,
+    /// The changes.
+    changes: Vec<RequestSpec>,
+    /// How long to search.
+    deadline: PlanDeadline,
+}
+
+/// Reads a deadline, where one is given.
+fn read_deadline(given: Option<Value>) -> Result<PlanDeadline, FieldError> {
+    let error = |detail: String| FieldError::new("deadline_seconds", detail);
+    let Some(given) = given.filter(|given| !given.is_null()) else {
+        return Ok(PlanDeadline::default());
+    };
+    let seconds =
+        given.as_f64().ok_or_else(|| error("it is not a number of seconds".to_owned()))?;
+    PlanDeadline::try_from(seconds).map_err(|refused| error(refused.to_string()))
+}
+
 /// Reads the region and the changes, and reports every invalid field of every change.
-async fn read(
-    site: &Site,
-    body: &[u8],
-    caller: &Caller,
-) -> Result<(Arc<CachedRegion>, Vec<RequestSpec>), Problem> {
+async fn read(site: &Site, body: &[u8], caller: &Caller) -> Result<Asked, Problem> {
     let body: Value = body::json(body)?;
     let malformed = |detail: &str| Problem::bad_request("malformed", detail);
     let Value::Object(mut members) = body else {
@@ -163,6 +184,7 @@ async fn read(
     let Some(Value::Array(changes)) = members.remove("changes") else {
         return Err(malformed("changes: it must be a list of changes"));
     };
+    let given = members.remove("deadline_seconds");
     if let Some(field) = members.keys().next() {
         return Err(malformed(&format!("{field}: there is no such field")));
     }
@@ -172,6 +194,10 @@ async fn read(
     let held = site.region.read_current().await?;
     let profiles = change::load_profiles(site, &changes).await?;
     let (mut all, mut errors) = (Vec::new(), Vec::new());
+    let deadline = read_deadline(given).unwrap_or_else(|error| {
+        errors.push(error);
+        PlanDeadline::default()
+    });
     for (number, change) in changes.into_iter().enumerate() {
         let context = ChangeContext {
             owner: caller.scope().map(Into::into),
@@ -209,7 +235,7 @@ async fn read(
         let today = there.map(|at| held.snapshot.reservations[at.ix()].priority);
         change::check_priority(site, caller, today, asking, &prefix).await?;
     }
-    Ok((held, all))
+    Ok(Asked { held, changes: all, deadline })
 }
 
 /// Quotas of the owners of a plan.
@@ -244,20 +270,20 @@ pub(super) async fn make(
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Owner)?;
     let validates = wanted.validates()?;
-    let (held, changes) = read(&site, &body, &caller).await?;
+    let asked = read(&site, &body, &caller).await?;
     if validates {
         let mut unchanged = Vec::new();
-        for asking in &changes {
+        for asking in &asked.changes {
             reservations::check_quota(&site, asking).await?;
             let now = in_time(site.broker.reservation_summary(asking.reservation())).await?;
-            if now.is_some_and(|now| is_unchanged(asking, &held.snapshot, &now)) {
+            if now.is_some_and(|now| is_unchanged(asking, &asked.held.snapshot, &now)) {
                 unchanged.push(asking.reservation().to_string());
             }
         }
-        let valid = PlanValid { valid: true, changes: changes.len(), unchanged };
+        let valid = PlanValid { valid: true, changes: asked.changes.len(), unchanged };
         return Ok(Json(valid).into_response());
     }
-    let plan = async |claim| Ok(plan(&site, &caller, &actor, held, changes, claim).await?.1);
+    let plan = async |claim| Ok(plan(&site, &caller, &actor, asked, claim).await?.1);
     once(&site, &actor, &headers, ("/v1/plans", &body), plan).await
 }
 
@@ -266,11 +292,10 @@ async fn plan(
     site: &Site,
     caller: &Caller,
     actor: &str,
-    held: Arc<CachedRegion>,
-    changes: Vec<RequestSpec>,
+    Asked { held, changes, deadline }: Asked,
     claim: Option<KeyClaim>,
 ) -> Result<(Plan, StoredResponse), Problem> {
-    let made = site.admission().plan(held, changes).await?;
+    let made = site.admission().plan(held, changes, deadline).await?;
     let quotas = quotas(site, &made.plan).await?;
     let now = in_time(site.broker.clock()).await?;
     let lasts = chrono::TimeDelta::from_std(broker::PLAN_LASTS).expect("a quarter of an hour");
@@ -310,8 +335,8 @@ async fn stored(site: &Site, caller: &Caller, id: &str) -> Result<StoredPlan, Pr
 /// [`make`] for a page: the body as in the API, and the plan.
 pub(crate) async fn made_for(site: &Site, caller: &Caller, body: &Value) -> Result<Plan, Problem> {
     let actor = caller.needs(Role::Owner)?;
-    let (held, changes) = read(site, body.to_string().as_bytes(), caller).await?;
-    Ok(plan(site, caller, &actor, held, changes, None).await?.0)
+    let asked = read(site, body.to_string().as_bytes(), caller).await?;
+    Ok(plan(site, caller, &actor, asked, None).await?.0)
 }
 
 /// [`find`] for a page.
@@ -476,7 +501,8 @@ async fn apply_now(
             site.broker.note_stale(*id).await?;
             // The response contains a new plan, so that the client need not ask again.
             let held = site.region.read_current().await?;
-            let fresh = plan(site, caller, actor, held, changes.clone(), None).await;
+            let (changes, deadline) = (changes.clone(), PlanDeadline::default());
+            let fresh = plan(site, caller, actor, Asked { held, changes, deadline }, None).await;
             let mut problem = Problem::from(error);
             match fresh {
                 Ok((fresh, _)) => problem.members_mut().plan = Some(Box::new(fresh)),

@@ -39,7 +39,7 @@ pub(in crate::command) fn run(options: &Apply, context: &Context) -> Result<Verd
         if !lines.is_empty() && !context.global.quiet {
             terminal::say(&format!("{}\n", lines.join("\n")));
         }
-        apply(client, plan::made(client, &rest).await?, options, context).await
+        apply(client, plan::made(client, &rest, None).await?, options, context).await
     })
 }
 

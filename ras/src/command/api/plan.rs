@@ -17,11 +17,13 @@ use fleet::quote::Grant;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub(in crate::command) fn run(options: &cli::Plan, context: &Context) -> Result<Verdict> {
     let changes = changes(&options.request)?;
-    let answer =
-        with_server(Server::of(&options.server)?, async |client| made(client, &changes).await)?;
+    let answer = with_server(Server::of(&options.server)?, async |client| {
+        made(client, &changes, options.deadline).await
+    })?;
     let plan: Plan = answer.read()?;
     context.answer(|| text(&plan, Rows::of(options.all)), &answer.body)?;
     Ok(Verdict::fine_if(is_granted(&plan)))
@@ -50,8 +52,16 @@ pub(super) fn changes(files: &[PathBuf]) -> Result<Vec<Value>> {
 }
 
 /// Requests a plan from the server.
-pub(super) async fn made(client: &Client, changes: &[Value]) -> Result<Answer> {
-    client.ask(&Ask::post("/v1/plans", json!({ "changes": changes }))).await
+pub(super) async fn made(
+    client: &Client,
+    changes: &[Value],
+    deadline: Option<Duration>,
+) -> Result<Answer> {
+    let mut body = json!({ "changes": changes });
+    if let Some(deadline) = deadline {
+        body["deadline_seconds"] = json!(deadline.as_secs_f64());
+    }
+    client.ask(&Ask::post("/v1/plans", body)).await
 }
 
 /// Whether every change is granted in full.
