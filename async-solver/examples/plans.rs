@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!(
         "\n| fleet | requests | in full | below the next solve | below {} % of the bound | worst share of the bound | \
-         proved | offers granted | dearer than the offer | plan s: median, longest |\n|---|---|---|---|---|---|---|---|---|---|",
+         proved | offers granted | costs more than the offer | plan s: median, longest |\n|---|---|---|---|---|---|---|---|---|---|",
         NEAR * 100.0
     );
     for (fleet, sum) in sums {

@@ -50,7 +50,7 @@ impl Means<'_> {
         (!is_empty && !self.must_stop()).then(|| self.backend.start(problem, request))
     }
 
-    /// Waits for HiGHS, which solves a problem of so many columns; `None` if it failed or time is up.
+    /// Waits for HiGHS, which solves a problem of this many columns; `None` if it failed or time is up.
     pub(crate) fn wait(&self, mut job: Box<dyn LpJob>, columns: usize) -> Option<LpSolution> {
         let outcome = loop {
             if let Some(outcome) = job.wait(LOOK_EVERY) {

@@ -184,7 +184,7 @@ pub enum Command {
     #[command(subcommand)]
     Result(ResultCommand),
     /// Place replicas of services on the nodes of a cluster, with few moves
-    Place(Place),
+    Place(Box<Place>),
     /// Check policies in SQL against a region or a cluster, and solve small worlds under them
     #[cfg(feature = "policies")]
     #[command(subcommand)]

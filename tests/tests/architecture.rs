@@ -127,6 +127,7 @@ fn crates_depend_in_one_direction() {
                 "forecast",
                 "online-mover",
                 "placement",
+                "policies",
                 "private-postgres",
                 "report",
             ],

@@ -79,8 +79,8 @@ impl Run<'_> {
         Termination::Stalled
     }
 
-    /// Solves sub-MIPs until a window of them gained little. While one is solved the next is made, whatever the number
-    /// of threads, so that it does not change the result.
+    /// Solves sub-MIPs until a window of them gained little. While one is solved the next is made, with any number
+    /// of threads, so that the number does not change the result.
     fn exchange_within(&mut self, max_columns: usize, effort: Effort) -> Termination {
         let (Some((mut state, mut cost)), Some(prices)) = (self.best.clone(), self.dual.clone())
         else {

@@ -37,21 +37,30 @@ Exit code 2: policies contradict; the smallest set of rows that do so is shown."
 #[derive(Debug, Args)]
 #[group(skip)]
 pub struct PoliciesOf {
-    /// Files of policies; `*.sql` of a folder
+    /// Files of policies
     #[arg(required = true, value_name = "FILE")]
     pub policies: Vec<PathBuf>,
+    /// The world.
+    #[command(flatten)]
+    pub world: WorldOf,
+    /// Replicas of the cluster that are decided
+    #[arg(long, value_enum, default_value_t, requires = "cluster")]
+    pub decide: DecidedReplicas,
+}
+
+/// What policies are about: one of these.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct WorldOf {
     /// The region of a snapshot: `servers.target_reservation` is decided
     #[arg(long, value_name = "SNAPSHOT")]
     pub snapshot: Option<PathBuf>,
     /// A cluster, as for `ras place`: `replicas.node` is decided
-    #[arg(long, value_name = "CLUSTER", conflicts_with = "snapshot")]
+    #[arg(long, value_name = "CLUSTER")]
     pub cluster: Option<PathBuf>,
     /// A world as text
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["snapshot", "cluster"], required_unless_present_any = ["snapshot", "cluster"])]
+    #[arg(long, value_name = "FILE")]
     pub world: Option<PathBuf>,
-    /// Replicas of the cluster that are decided
-    #[arg(long, value_enum, default_value_t, requires = "cluster")]
-    pub decide: DecidedReplicas,
 }
 
 /// Which replicas are decided.

@@ -37,9 +37,9 @@ fn read(of: &PoliciesOf) -> Result<(Policies, World)> {
     }
     let files = files.iter().map(|(name, text)| (name.as_str(), text.as_str()));
     let policies = Policies::parse(files)?;
-    let world = if let Some(folder) = &of.snapshot {
+    let world = if let Some(folder) = &of.world.snapshot {
         World::region(&read_snapshot(folder)?).with_context(|| folder.display().to_string())?
-    } else if let Some(path) = &of.cluster {
+    } else if let Some(path) = &of.world.cluster {
         let cluster = datasets::cluster::read(path)?;
         let decides = match of.decide {
             DecidedReplicas::Pending => Decides::Pending,
@@ -48,7 +48,7 @@ fn read(of: &PoliciesOf) -> Result<(Policies, World)> {
         World::cluster(&cluster, decides).with_context(|| path.display().to_string())?
     } else {
         // Clap requires one of the three.
-        let path = of.world.as_ref().context("no world")?;
+        let path = of.world.world.as_ref().context("no world")?;
         World::parse(&text(path)?).with_context(|| path.display().to_string())?
     };
     Ok((policies, world))
@@ -114,7 +114,8 @@ fn check(options: &CheckPolicies, context: &Context) -> Result<Verdict> {
 fn text_of(checked: &Checked) -> String {
     let mut table = Table::new(&["policy", "kind", "rows", "settled", "fail today", "value"], 2..6);
     let mut below = String::new();
-    for of in &checked.policies {
+    // Views without an annotation say nothing by themselves.
+    for of in checked.policies.iter().filter(|of| of.kind != "view") {
         table.add_row([
             of.policy.to_owned(),
             of.kind.to_owned(),
