@@ -6,18 +6,18 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`daily`] | a daily series made fit for forecasts, and what is wrong with it |
-//! | [`bands`] | quantiles by day |
-//! | [`point`] | naive, same weekday, decomposition with drift: one value a day |
-//! | [`ets`] | exponential smoothing with damped trend and weekly season |
-//! | [`conformal`] | intervals of these, from their own past errors |
-//! | [`regression`] | linear quantile regression |
-//! | [`cluster`] | similar series: dynamic time warping and k-means |
-//! | [`tcn`] | temporal convolutional network with Cauchy, Laplace or normal outputs |
-//! | [`shares`] | a whole split by types of which one replaces another |
-//! | [`score`] | error, pinball loss, coverage |
-//! | [`backtest`] | rolling origins: chooses a method by one period, judges it by the next |
-//! | [`outlook`] | the forecast of a series by the method that its past chose |
+//! | `daily` | a daily series made fit for forecasts, and what is wrong with it |
+//! | `bands` | quantiles by day |
+//! | `point` | naive, same weekday, decomposition with drift: one value a day |
+//! | `ets` | exponential smoothing with damped trend and weekly season |
+//! | `conformal` | intervals of these, from their own past errors |
+//! | `regression` | linear quantile regression |
+//! | `cluster` | similar series: dynamic time warping and k-means |
+//! | `tcn` | temporal convolutional network with Cauchy, Laplace or normal outputs |
+//! | `shares` | a whole split by types of which one replaces another |
+//! | `score` | error, pinball loss, coverage |
+//! | `backtest` | rolling origins: chooses a method by one period, judges it by the next |
+//! | `outlook` | the forecast of a series by the method that its past chose |
 
 pub mod backtest;
 pub mod bands;

@@ -46,7 +46,7 @@ pub enum Base {
     },
 }
 
-/// How a margin follows the acceleration of demand, O'' = O[t] - 2 O[t-1] + O[t-2].
+/// How a margin follows the acceleration of demand, `O'' = O[t] - 2 O[t-1] + O[t-2]`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Slope {
