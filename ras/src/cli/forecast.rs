@@ -30,7 +30,7 @@ a margin that follows the expected error (docs/forecasts.md).
 
 With --compare, thirteen methods choose their parameters in the training time and are judged on the
 rest: fixed percentages, AR, moving averages, ARIMA, Holt-Winters, exponential smoothing without and
-with margins. With --out, DIR/warm.html is a page with the charts.
+with margins. With --out, DIR/warm.html is a page with the charts of the comparison.
 
 Gaps and resets of the monitor count as unknown and are listed. Anything else that is wrong with the
 file is refused with its line.
@@ -38,7 +38,7 @@ file is refused with its line.
 Examples:
   ras forecast warm used.csv --time t_s --value used
   ras forecast warm used.csv --value used --by region,type --chance 0.1% --output json
-  ras forecast warm used.csv --value used --every 10m --compare --out warm")]
+  ras forecast warm used.csv --value used --every 10m --out warm")]
 pub struct WarmForecast {
     /// CSV of the series
     pub series: PathBuf,
@@ -60,7 +60,7 @@ pub struct WarmForecast {
     /// Time at the start that chooses parameters and is not judged; at most half of a series
     #[arg(long, value_name = "DURATION", default_value = "7d", value_parser = quantity::span)]
     pub train: Duration,
-    /// Compare all methods
+    /// Compare all methods; --out does so too
     #[arg(long)]
     pub compare: bool,
     /// Folder for the page

@@ -52,7 +52,7 @@ struct OfSeries<'a> {
     method: Method,
     /// What the recommended method did.
     judged: Outcome,
-    /// The choice of each family, with `--compare`.
+    /// The choice of each family, with `--compare` or `--out`.
     compared: Vec<Compared>,
 }
 
@@ -105,7 +105,8 @@ fn answer_of<'a>(of: &'a NamedSeries, options: &WarmForecast) -> Result<OfSeries
     let trained = usize::try_from(train).map_or(half, |train| train.min(half)).max(1);
     let method = recommended(options.chance, series.step());
     let judged = judge(series, &capacities(series, &method)?, trained..series.len());
-    let families: &[Family] = if options.compare { &Family::ALL } else { &[] };
+    let families: &[Family] =
+        if options.compare || options.out.is_some() { &Family::ALL } else { &[] };
     let choices = choose(series, families, options.chance, trained)?;
     let outcomes: Vec<Outcome> = choices.iter().map(|choice| choice.judged).collect();
     let compared = choices.into_iter().zip(frontier(&outcomes));
