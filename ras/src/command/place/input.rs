@@ -71,3 +71,46 @@ fn node_of(server: &ServerOfReservation) -> Result<ServerNode> {
         datacenter: server.datacenter.to_string(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{ServerOfReservation, node_of};
+    use broker::ServerState;
+    use placement::NodeState;
+
+    fn server(name: &str) -> ServerOfReservation {
+        ServerOfReservation {
+            server: name.into(),
+            state: "available".into(),
+            bound: true,
+            in_use: false,
+            datacenter: "dc1".into(),
+            msb: "m1".into(),
+            rack: "r1".into(),
+            hardware_type: "C1".into(),
+            rru: 1.0,
+            loaned_to: None,
+        }
+    }
+
+    /// Every state that a region knows is known here, and replicas go to no server but those on which its
+    /// allocator may place containers.
+    #[test]
+    fn replicas_go_to_servers_that_take_containers() {
+        for state in ServerState::ALL {
+            let server = ServerOfReservation { state: state.as_str().into(), ..server("s1") };
+            let node = node_of(&server).expect("the state is known");
+            let takes = matches!(state, ServerState::Available | ServerState::Borrowed);
+            assert_eq!(node.state == NodeState::Up, takes, "{state:?}");
+            // What runs there must leave in time, or is lost.
+            let ends = matches!(
+                state,
+                ServerState::Leaving | ServerState::InMaintenance | ServerState::Unavailable
+            );
+            assert_eq!(node.state.holds(), !ends, "{state:?}");
+        }
+        let unknown = ServerOfReservation { state: "asleep".into(), ..server("s2") };
+        let error = node_of(&unknown).expect_err("there is no such state").to_string();
+        assert!(error.contains("s2") && error.contains("asleep"), "{error}");
+    }
+}
