@@ -29,7 +29,9 @@ pub use apply::{Apply, Explain, ExplainResult, Next};
 pub use config::ConfigAction;
 pub use contract::{ContractAction, ContractOf, SetContract};
 pub use files::{Audit, Demo, FleetProfile, Generate, Inspect, Report, Solve, State};
-pub use forecast::{DailySeries, DemandForecast, ForecastCommand, OrdersForecast, WarmForecast};
+pub use forecast::{
+    DailySeries, DemandForecast, ForecastCommand, OrdersForecast, SeriesFile, WarmForecast,
+};
 pub use groups::{OpsCommand, RegionCommand, ResultCommand, SnapshotCommand, new_name};
 pub use incidents::{
     Drill, EmergencyAction, Loans, Outages, OutagesAction, Rehearse, Replacements,

@@ -1,8 +1,10 @@
 //! Arguments of `ras forecast`.
 
 mod long;
+mod series;
 
 pub use long::{DailySeries, DemandForecast, OrdersForecast};
+pub use series::SeriesFile;
 
 use crate::quantity;
 use clap::{Args, Subcommand};
@@ -40,17 +42,9 @@ Examples:
   ras forecast warm used.csv --value used --by region,type --chance 0.1% --output json
   ras forecast warm used.csv --value used --every 10m --out warm")]
 pub struct WarmForecast {
-    /// CSV of the series
-    pub series: PathBuf,
-    /// Column of the times
-    #[arg(long, value_name = "COLUMN", default_value = "time")]
-    pub time: String,
-    /// Column of the demand
-    #[arg(long, value_name = "COLUMN", default_value = "value")]
-    pub value: String,
-    /// Columns that tell series in the file apart
-    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
-    pub by: Vec<String>,
+    /// The series.
+    #[command(flatten)]
+    pub of: SeriesFile,
     /// Accepted chance that a step is short
     #[arg(long, value_name = "SHARE", default_value = "0.2%", value_parser = quantity::share)]
     pub chance: f64,

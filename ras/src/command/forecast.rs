@@ -1,6 +1,7 @@
 //! `ras forecast`
 
 mod long;
+mod series;
 
 use crate::cli::{ForecastCommand, WarmForecast};
 use crate::context::Context;
@@ -9,12 +10,12 @@ use crate::layout::Table;
 use crate::number;
 use crate::results::write_text;
 use anyhow::{Context as _, Result};
-use datasets::import::{NamedSeries, SeriesColumns, read_series};
+use datasets::import::NamedSeries;
 use fleet::number::{NOTHING, decimal};
 use forecast::short::Method;
 use forecast::tune::{Choice, Family, choose, frontier, recommended};
 use forecast::warm::{Next, Outcome, capacities, judge, next};
-use forecast::{Faults, Notice, Series, Step};
+use forecast::{Notice, Series, Step};
 use report::{WarmPage, WarmSeries};
 use serde::Serialize;
 use std::time::Duration;
@@ -66,16 +67,11 @@ struct Compared {
 }
 
 fn warm(options: &WarmForecast, context: &Context) -> Result<Verdict> {
-    let columns = SeriesColumns {
-        time: options.time.clone(),
-        value: options.value.clone(),
-        by: options.by.clone(),
-    };
-    let mut found = read_series(&options.series, &columns, Faults::Mark)?;
+    let mut found = series::read(&options.of)?;
     if let Some(every) = options.every {
         for of in &mut found {
             of.series = peaks(&of.series, every)
-                .with_context(|| format!("{}: {}", options.series.display(), of.name))?;
+                .with_context(|| format!("{}: {}", options.of.series.display(), of.name))?;
         }
     }
     let series: Vec<OfSeries<'_>> =
@@ -138,7 +134,7 @@ fn page(options: &WarmForecast, found: &[NamedSeries], answer: &Answer<'_>) -> S
             choices,
         })
         .collect();
-    let title = options.series.file_name().unwrap_or(options.series.as_os_str());
+    let title = options.of.series.file_name().unwrap_or(options.of.series.as_os_str());
     let title = title.to_string_lossy();
     report::render_warm(&WarmPage { title: &title, chance: options.chance, series: &series })
 }

@@ -1,5 +1,6 @@
 //! Arguments of `ras forecast demand` and `ras forecast orders`.
 
+use super::series::SeriesFile;
 use crate::quantity;
 use clap::Args;
 use std::path::PathBuf;
@@ -7,17 +8,9 @@ use std::path::PathBuf;
 /// A file of daily series, and how they are forecast.
 #[derive(Debug, Args)]
 pub struct DailySeries {
-    /// CSV of the series
-    pub series: PathBuf,
-    /// Column of the dates
-    #[arg(long, value_name = "COLUMN", default_value = "time")]
-    pub time: String,
-    /// Column of the demand
-    #[arg(long, value_name = "COLUMN", default_value = "value")]
-    pub value: String,
-    /// Columns that tell series in the file apart
-    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
-    pub by: Vec<String>,
+    /// The series.
+    #[command(flatten)]
+    pub file: SeriesFile,
     /// Train neural networks as well; takes about 10 s for 40 series of 900 days
     #[arg(long)]
     pub networks: bool,

@@ -1,5 +1,6 @@
 //! `ras forecast demand` and `ras forecast orders`
 
+use super::series::read;
 use crate::cli::{DailySeries, DemandForecast, OrdersForecast};
 use crate::context::Context;
 use crate::exit::Verdict;
@@ -7,9 +8,8 @@ use crate::layout::Table;
 use crate::number;
 use anyhow::{Context as _, Result, bail};
 use chrono::{DateTime, NaiveDate};
-use datasets::import::{NamedSeries, SeriesColumns, StockRow, read_series, read_stock};
+use datasets::import::{NamedSeries, StockRow, read_stock};
 use fleet::number::{NOTHING, decimal};
-use forecast::Faults;
 use forecast::long::tcn::Training;
 use forecast::long::{Bands, Daily, Doubt, LEVELS, Networks, Outlook, Plan, outlook};
 use forecast::orders::advice::Position;
@@ -52,11 +52,9 @@ pub(super) fn demand(options: &DemandForecast, context: &Context) -> Result<Verd
 
 /// Each series of the file with its forecast.
 fn outlooks(of: &DailySeries, plan: &Plan) -> Result<Vec<(NamedSeries, Outlook)>> {
-    let columns =
-        SeriesColumns { time: of.time.clone(), value: of.value.clone(), by: of.by.clone() };
-    let found = read_series(&of.series, &columns, Faults::Mark)?;
+    let found = read(&of.file)?;
     let daily = (found.iter())
-        .map(|named| Daily::new(&named.series).with_context(|| place(&of.series, &named.name)))
+        .map(|named| Daily::new(&named.series).with_context(|| place(&of.file.series, &named.name)))
         .collect::<Result<Vec<Daily>>>()?;
     let networks = of.networks.then(|| {
         let all: Vec<&Daily> = daily.iter().collect();
