@@ -186,7 +186,7 @@ for (const [turn, Hands] of [Mouse, Keys].entries()) {
       await hands.choose("Lost MSB", "m03");
       await hands.press("button", "Simulate");
       await page.getByRole("heading", { name: "Remaining capacity" }).waitFor();
-      await page.getByText(/Every reservation keeps its promised capacity|would have less than promised/).waitFor();
+      await page.getByText(/Every guarantee is kept|would have less than is guaranteed/).waitFor();
     });
 
     test("finds a server from any page", async () => {
