@@ -391,10 +391,6 @@ table! {
             "Time of the plan; the rest is for what is offered instead.", "Decision 0039.";
         more_share: f64 = 0.9, "share of the time left",
             "Time of the search for more while the request is short; the rest is for saving moves.", "Decision 0039.";
-        found_early: f64 = 0.5, "share of the time",
-            "What a plan found in less is offered as it is; of what took longer, a little less.", "Decision 0039.";
-        offer_margin: f64 = 0.02, "share", "How much less.", "Decision 0039.";
-        less_share: f64 = 0.5, "share of the time left", "Time of an offer of less capacity.", "Decision 0039.";
         costly: f64 = 20.0, "server prices",
             "Price of a server that the request is missing, in exchanges and the LP: one is worth many moves.",
             "Decision 0030.";
