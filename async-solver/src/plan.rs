@@ -171,13 +171,19 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
             Rounding { costly: of_costly, asking, relaxed: &relaxed, means, threads, seed };
         let is_most = |found: &State| relaxed.is_most(&costly.terms[asking], &found.counts[asking]);
         rounding.run(&mut found);
-        // Without a deadline these would go on for as long as a solve.
-        if means.deadline.is_some() && !is_most(&found) {
-            let prices = relaxed.prices().unwrap_or(&dual.prices);
-            let region = RegionSearch { costly: &costly, asking, prices, means, config };
-            rounding.enforce(&mut found, |found| region.run(found));
-        }
         let exchange = Exchange { model: &costly, relaxed: &relaxed, means, ..exchange };
+        // Without a deadline the search of the region would go on for as long as a solve.
+        if means.deadline.is_some() && !is_most(&found) {
+            // Small regions are solved by a few exchanges, easy requests granted.
+            let first = means.with_share(PARAMS.plan.exchange_first_share);
+            Exchange { means: &first, ..exchange }.more(&mut found);
+            if !is_most(&found) {
+                let (prices, relaxed) = (relaxed.prices().unwrap_or(&dual.prices), &relaxed);
+                let region =
+                    RegionSearch { costly: &costly, asking, relaxed, prices, means, config };
+                rounding.enforce(&mut found, |found| region.run(found));
+            }
+        }
         complete &= exchange.more(&mut found) != Ended::OutOfTime;
         after = State::new(&model, found.counts);
     }
