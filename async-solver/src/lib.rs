@@ -18,7 +18,7 @@
 //! | `search`, `neighbourhood`, `state`, [`random`] | reinsertion, ruin and recreate; which reservations to ruin; an assignment with its cost; a seeded generator |
 //! | `release_surplus`, `balance`, `rack_placement`, `whole` | releases surplus servers; evens out MSBs at no cost; phase 2; the objective that the bound is compared with |
 //! | `unguaranteed` | left-over servers for reservations that stay short |
-//! | `plan`, `quote`, `batch` | plan of one request; quote with alternatives to a refusal; quotes of several requests |
+//! | `plan`, `offered`, `quote`, `batch` | plan of one request; plans that were offered; quote with alternatives to a refusal; quotes of several requests |
 //! | `baselines` (feature) | greedy assignment, the paper's raw model, HiGHS on all of phase 1 |
 //!
 //! `examples/solve.rs` solves a region: `cargo run --release -p async-solver --example solve`.
@@ -38,6 +38,7 @@ mod lp;
 mod means;
 pub mod model;
 mod neighbourhood;
+mod offered;
 mod order;
 pub mod params;
 mod phase1;
@@ -65,6 +66,7 @@ pub use config::SolverConfig;
 pub use env::{Progress, SolveEnv};
 pub use lp::{Backend, LpFailure, LpJob};
 pub use means::Means;
+pub use offered::OfferedPlan;
 pub use plan::Plan;
 pub use report::{
     HeldBack, MoveCount, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination, Whole,

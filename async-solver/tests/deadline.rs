@@ -11,9 +11,8 @@ use async_solver::{
 use fleet::audit::audit;
 use fleet::{RegionSnapshot, SnapshotParts, Targets};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use world::{HAMLET, TOWN, config, for_each, snapshot, solved_with, worlds};
+use world::{Clock, HAMLET, TOWN, config, for_each, snapshot, solved_with, worlds};
 
 /// HiGHS that never comes back.
 struct Silent;
@@ -43,16 +42,6 @@ impl Backend for Answers {
 impl LpJob for Answers {
     fn wait(&mut self, _: Duration) -> Option<Result<LpSolution, LpFailure>> {
         Some(self.0.clone())
-    }
-}
-
-/// A clock that goes on by a millisecond each time it is read: time without waiting.
-#[derive(Default)]
-struct Clock(AtomicU64);
-
-impl Clock {
-    fn read(&self) -> Duration {
-        Duration::from_millis(self.0.fetch_add(1, Ordering::Relaxed))
     }
 }
 

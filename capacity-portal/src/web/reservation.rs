@@ -237,7 +237,7 @@ impl ReservationPage<'_> {
                     ul { @for of in short.held_by.iter().take(HOLDERS) { li { (self.holder(of)) } } }
                 }
                 @if !self.limits.is_empty() {
-                    p { "Limits that block the missing capacity together:" }
+                    p { "In the way of the missing capacity:" }
                     ul { @for limit in &self.limits { li { (limit.sentence) } } }
                 }
                 @if !self.explanation.relaxations.is_empty() {
