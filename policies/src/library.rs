@@ -127,7 +127,9 @@ impl Library {
         let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options);
         let batch = batch.map_err(|error| refused(error.into()))?;
         let schema = DFSchema::try_from(schema).map_err(refused)?;
-        let state = self.context.state();
+        // A copy of the session's state has each function of the library in it.
+        let state = self.context.state_ref();
+        let state = state.read();
         // Functions such as coalesce are defined by what they are simplified to.
         let context = SimplifyContext::builder()
             .with_schema(Arc::new(schema.clone()))
