@@ -100,7 +100,7 @@ fn main() -> Result<(), String> {
         measure(&format!("{pods} pods on {nodes} nodes, four hard policies"), &hard, &world)?;
     }
     let ras = [("ras.sql", include_str!("../library/ras.sql"))];
-    for (servers, reservations) in [(36, 2), (72, 3), (180, 4)] {
+    for (servers, reservations) in [(36, 2), (72, 3), (180, 4), (600, 7)] {
         let world = region(servers, reservations)?;
         measure(&format!("{servers} servers, {reservations} reservations, RAS"), &ras, &world)?;
     }

@@ -276,7 +276,9 @@ fn pairs(
     program: &Program,
 ) -> Result<Pairs, Refused> {
     let mut found = Vec::new();
-    if let (Some(ones), Some(others)) = (ones.and_then(lists), others.and_then(lists)) {
+    if let (Some(ones), Some(others)) =
+        (ones.and_then(|cells| lists(cells)), others.and_then(|cells| lists(cells)))
+    {
         let mut by_value: HashMap<&ScalarValue, Vec<(usize, &Formula)>> = HashMap::new();
         for (r, cases) in others.into_iter().enumerate() {
             for (when, value) in cases.iter().filter(|(_, value)| !value.is_null()) {
@@ -308,9 +310,9 @@ fn pairs(
 }
 
 /// The values of each cell of a column, if all have a list of them.
-fn lists(column: &Vec<Rc<Cell>>) -> Option<Vec<&Vec<(Formula, ScalarValue)>>> {
+fn lists(column: &[Rc<Cell>]) -> Option<Vec<&[(Formula, ScalarValue)]>> {
     let values = column.iter().map(|cell| match &**cell {
-        Cell::Cases(cases) => Some(cases),
+        Cell::Cases(cases) => Some(&cases[..]),
         _ => None,
     });
     values.collect()

@@ -26,7 +26,7 @@ pub struct Amount {
 }
 
 impl Amount {
-    fn of(lin: &Lin, values: &[i128]) -> Result<Amount, Overflow> {
+    pub(crate) fn of(lin: &Lin, values: &[i128]) -> Result<Amount, Overflow> {
         let units = lin.value(&|var| values[var.ix()])?;
         Ok(Amount { units, scale: lin.scale })
     }
@@ -56,6 +56,25 @@ pub struct PolicyRow {
     pub policy: String,
     /// The row, by its group or the names of what it is about.
     pub row: String,
+    /// Its position among all rows of the model.
+    pub(crate) unit: usize,
+}
+
+impl fmt::Display for PolicyRow {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.policy, self.row)
+    }
+}
+
+/// What a solution makes of a soft policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Achieved {
+    /// The policy.
+    pub policy: String,
+    /// Its number, or how many of its rows fail.
+    pub value: Amount,
+    /// What that adds to the cost: the weight times the rows that fail, or less the weight times the number.
+    pub cost: Amount,
 }
 
 /// Decisions that satisfy each hard policy at the least cost.
@@ -65,8 +84,8 @@ pub struct Solution {
     pub assignment: Vec<Value>,
     /// What is minimized: less each goal times its weight, plus the weight of each row that fails.
     pub cost: Amount,
-    /// Each soft policy: its number, or how many of its rows fail.
-    pub goals: Vec<(String, Amount)>,
+    /// Each soft policy.
+    pub goals: Vec<Achieved>,
 }
 
 /// What a solve ends with.
@@ -139,21 +158,19 @@ impl Model {
             return Ok(Outcome::Impossible(self.contradiction(backend, effort)?));
         };
         let values = self.program.values(&chosen)?;
-        for unit in &self.units {
-            if !unit.formula.holds(&|var| values[var.ix()])? {
-                return Err(SolveError::Inexact(named(unit)));
-            }
-        }
+        self.verified(&values, None)?;
         let mut slots = chosen.iter();
         let cell = |cell: &Options| match cell {
             Options::Kept(value) => value.clone(),
             Options::Open(values) => values[*slots.next().unwrap_or(&0)].clone(),
         };
         let assignment = self.cells.iter().map(cell).collect();
-        let goals = self
-            .goals
-            .iter()
-            .map(|goal| Ok((goal.policy.clone(), Amount::of(&goal.value, &values)?)));
+        let goals = self.goals.iter().map(|goal| {
+            let policy = goal.policy.clone();
+            let (value, cost) = (&goal.value, &goal.cost);
+            let (value, cost) = (Amount::of(value, &values)?, Amount::of(cost, &values)?);
+            Ok(Achieved { policy, value, cost })
+        });
         let goals = goals.collect::<Result<_, Overflow>>()?;
         Ok(Outcome::Solved(Solution { assignment, cost: Amount::of(&cost, &values)?, goals }))
     }
@@ -176,16 +193,31 @@ impl Model {
         }
         let values = self.program.values(&chosen)?;
         let mut broken = Vec::new();
-        for unit in &self.units {
+        for (ix, unit) in self.units.iter().enumerate() {
             if !unit.formula.holds(&|var| values[var.ix()])? {
-                broken.push(named(unit));
+                broken.push(self.named(ix));
             }
         }
         Ok(broken)
     }
 
+    /// Checks in exact numbers that each row holds, but for one that may be left out.
+    pub(crate) fn verified(&self, values: &[i128], but: Option<usize>) -> Result<(), SolveError> {
+        for (ix, unit) in self.units.iter().enumerate().filter(|(ix, _)| Some(*ix) != but) {
+            if !unit.formula.holds(&|var| values[var.ix()])? {
+                return Err(SolveError::Inexact(self.named(ix)));
+            }
+        }
+        Ok(())
+    }
+
+    fn named(&self, unit: usize) -> PolicyRow {
+        let of = &self.units[unit];
+        PolicyRow { policy: of.policy.clone(), row: of.row.clone(), unit }
+    }
+
     /// The positions of the best values; `None` if no assignment satisfies all.
-    fn run(
+    pub(crate) fn run(
         &self,
         backend: &dyn Backend,
         effort: Effort,
@@ -225,14 +257,17 @@ impl Model {
         backend: &dyn Backend,
         effort: Effort,
     ) -> Result<Vec<PolicyRow>, SolveError> {
-        let mut left: Vec<&Unit> = self.units.iter().collect();
+        let mut left: Vec<usize> = (0..self.units.len()).collect();
         let mut part = left.len().div_ceil(2).max(1);
         loop {
             let mut at = 0;
             while at < left.len() {
                 let end = (at + part).min(left.len());
-                let rest: Vec<&Formula> =
-                    left[..at].iter().chain(&left[end..]).map(|unit| &unit.formula).collect();
+                let rest: Vec<&Formula> = left[..at]
+                    .iter()
+                    .chain(&left[end..])
+                    .map(|&unit| &self.units[unit].formula)
+                    .collect();
                 if self.run(backend, effort, &rest, &Lin::default())?.is_none() {
                     left.drain(at..end);
                 } else {
@@ -244,14 +279,10 @@ impl Model {
             }
             part = part.div_ceil(2);
         }
-        Ok(left.into_iter().map(named).collect())
+        Ok(left.into_iter().map(|unit| self.named(unit)).collect())
     }
 }
 
 fn formulas(units: &[Unit]) -> Vec<&Formula> {
     units.iter().map(|unit| &unit.formula).collect()
-}
-
-fn named(unit: &Unit) -> PolicyRow {
-    PolicyRow { policy: unit.policy.clone(), row: unit.row.clone() }
 }
