@@ -1,7 +1,7 @@
 //! The best decisions under the policies, or a smallest contradiction.
 
 use crate::compile::{Model, Options, Unit};
-use crate::formula::{Formula, Lin, Overflow};
+use crate::formula::{Formula, Lin, Overflow, Var};
 use crate::program::Size;
 use crate::world::Value;
 use async_solver::backend::{LpRequest, WHOLE};
@@ -33,7 +33,8 @@ impl Amount {
 
     /// The nearest float.
     pub fn to_f64(self) -> f64 {
-        self.units as f64 / 10_f64.powi(i32::try_from(self.scale).unwrap_or(i32::MAX))
+        // Reading the exact text rounds once.
+        self.to_string().parse().unwrap_or(f64::NAN)
     }
 }
 
@@ -157,7 +158,49 @@ impl Model {
         let Some(chosen) = self.run(backend, effort, &formulas(&self.units), &cost)? else {
             return Ok(Outcome::Impossible(self.contradiction(backend, effort)?));
         };
-        let values = self.program.values(&chosen)?;
+        Ok(Outcome::Solved(self.solution(&chosen)?))
+    }
+
+    /// Of the assignments that cost no more than a solution, one that changes the fewest cells of `today`,
+    /// which has one for each row; the solution itself if HiGHS finds no better one in time.
+    ///
+    /// # Errors
+    /// If amounts are too large.
+    pub fn nearest(
+        &self,
+        backend: &dyn Backend,
+        effort: Effort,
+        today: &[Value],
+        solution: Solution,
+    ) -> Result<Solution, SolveError> {
+        let cost = self.cost()?;
+        let best = Lin::constant(solution.cost.units, solution.cost.scale);
+        let limit = Formula::at_most_zero(cost.minus(&best)?);
+        let (mut changes, mut first) = (Lin::default(), 0);
+        for (cell, today) in self.cells.iter().zip(today) {
+            let Options::Open(values) = cell else { continue };
+            let kept = values.iter().position(|value| value == today);
+            if let Some(var) = kept.and_then(|at| Var::new(first + at)) {
+                changes.add(&Lin::var(var).times(-1)?)?;
+            }
+            first += values.len();
+        }
+        let mut hold = formulas(&self.units);
+        hold.push(&limit);
+        let Ok(Some(chosen)) = self.run(backend, effort, &hold, &changes) else {
+            return Ok(solution);
+        };
+        // In exact numbers, what HiGHS calls within the limit may be beyond it.
+        Ok(match self.solution(&chosen) {
+            Ok(nearest) if nearest.cost.units <= solution.cost.units => nearest,
+            _ => solution,
+        })
+    }
+
+    /// What values of the decided cells, by position, come down to, checked in exact numbers.
+    fn solution(&self, chosen: &[usize]) -> Result<Solution, SolveError> {
+        let cost = self.cost()?;
+        let values = self.program.values(chosen)?;
         self.verified(&values, None)?;
         let mut slots = chosen.iter();
         let cell = |cell: &Options| match cell {
@@ -172,7 +215,7 @@ impl Model {
             Ok(Achieved { policy, value, cost })
         });
         let goals = goals.collect::<Result<_, Overflow>>()?;
-        Ok(Outcome::Solved(Solution { assignment, cost: Amount::of(&cost, &values)?, goals }))
+        Ok(Solution { assignment, cost: Amount::of(&cost, &values)?, goals })
     }
 
     /// The rows of hard policies that an assignment breaks, by the compiled formulas.

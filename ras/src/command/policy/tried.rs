@@ -55,9 +55,12 @@ pub(super) fn run(options: &TryPolicies, context: &Context) -> Result<Verdict> {
     let solved = |files: &[PathBuf]| {
         let policies = parse_with(&[("ras.sql", RAS)], files)?;
         let model = Model::compile(&policies, &world)?;
-        let outcome = model.solve(&backend, effort)?;
-        if let Outcome::Solved(solution) = &outcome {
-            audited(&policies, &world, solution)?;
+        let mut outcome = model.solve(&backend, effort)?;
+        if let Outcome::Solved(solution) = outcome {
+            // Servers that come cost nothing: without this, more of them would than are needed.
+            let solution = model.nearest(&backend, effort, &world.assignment(), solution)?;
+            audited(&policies, &world, &solution)?;
+            outcome = Outcome::Solved(solution);
         }
         Ok::<_, anyhow::Error>((model, outcome))
     };
