@@ -56,7 +56,7 @@ pub enum Relaxation {
     },
     /// The row left out.
     Without,
-    /// There is none: other rows contradict each other, too.
+    /// Not even that would do: other rows contradict each other, too.
     NotEnough,
 }
 
