@@ -47,7 +47,10 @@ pub use place::{
 };
 pub use plan::{Plan, PlanSnapshot};
 #[cfg(feature = "policies")]
-pub use policy::{CheckPolicies, DecidedReplicas, PoliciesOf, PolicyCommand, SolvePolicies};
+pub use policy::{
+    CheckPolicies, DecidedReplicas, DiffPolicies, PoliciesOf, PolicyCommand, SolvePolicies,
+    TestPolicies, TryPolicies, WorldOf,
+};
 pub use postgres::StoreOptions;
 pub use profile::{Profile, ProfileAction};
 pub use read::{Filter, Get, Kind, List, One, TableOptions, Watching};
