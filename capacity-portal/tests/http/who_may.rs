@@ -40,6 +40,7 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("get", "/v1/reservations/{name}/servers", Reads),
     ("get", "/v1/reservations/{name}/changes", Reads),
     ("get", "/v1/reservations/{name}/history", Reads),
+    ("get", "/v1/history/usage", Reads),
     ("get", "/v1/requests", Reads),
     ("get", "/v1/requests/{id}", Reads),
     ("post", "/v1/requests/{id}/cancel", Has(Role::Owner)),

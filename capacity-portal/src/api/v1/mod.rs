@@ -15,6 +15,7 @@ pub(crate) mod reservations;
 mod scope;
 mod servers;
 mod unchanged;
+mod usage_history;
 mod whoami;
 
 pub(crate) use accepted::not_reserved_until;
@@ -30,6 +31,7 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(changes::follow))
         .routes(routes!(owner_changes::follow))
         .routes(routes!(history::list))
+        .routes(routes!(usage_history::list))
         .routes(routes!(certificate::find))
         .routes(routes!(whoami::whoami))
         .routes(routes!(reservations::list, reservations::create))
