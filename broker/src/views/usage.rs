@@ -39,12 +39,12 @@ pub(crate) mod sql {
         /// The changes within a span of time, and of each cell the last one before it.
         CHANGES = "SELECT u.cell_id, u.at, c.reservation, c.owner, c.hardware_type, c.datacenter, c.value_micro, \
                 u.promised_micro, u.held, u.used, u.lent \
-            FROM usage_cells c JOIN usage_changes u USING (cell_id) \
+            FROM usage_cells c CROSS JOIN LATERAL ( \
+                (SELECT * FROM usage_changes WHERE cell_id = c.cell_id AND at <= $1 ORDER BY at DESC LIMIT 1) \
+                UNION ALL SELECT * FROM usage_changes WHERE cell_id = c.cell_id AND at > $1 AND at <= $2) AS u \
             WHERE ($3::text IS NULL OR c.reservation = $3) AND ($4::text IS NULL OR c.owner = $4) \
-                AND ($5::text IS NULL OR c.hardware_type IN ($5, '')) \
-                AND ($6::text IS NULL OR c.datacenter IN ($6, '')) AND u.at <= $2 \
-                AND u.at >= coalesce((SELECT max(b.at) FROM usage_changes b \
-                    WHERE b.cell_id = c.cell_id AND b.at <= $1), '-infinity') \
+                AND ($5::text IS NULL OR c.hardware_type = $5) \
+                AND ($6::text IS NULL OR c.datacenter = $6) \
             ORDER BY u.at, u.cell_id";
         /// Keeps what still holds after the age: the last row of each cell before it, unless the cell has nothing then.
         FORGET_CHANGES = "DELETE FROM usage_changes u \

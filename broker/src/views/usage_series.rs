@@ -184,9 +184,7 @@ pub(super) fn series(
 
 /// Whether a cell belongs to what series are told apart by: free servers have no reservation, promises have no type.
 fn is_part(cell: &UsageCell, asked: &UsageAsked) -> bool {
-    let has = |key: &UsageKey| !key.of(cell).is_empty();
-    let by_server = asked.hardware_type.is_some() || asked.datacenter.is_some();
-    asked.by.iter().all(has) && !(by_server && cell.hardware_type.is_empty())
+    asked.by.iter().all(|key| !key.of(cell).is_empty())
 }
 
 #[cfg(test)]

@@ -24,26 +24,44 @@ const LEAST: usize = 3;
 const LOW: f64 = 0.5;
 const HIGH: f64 = 0.9;
 
-/// Hours of a reservation, and the forecast of each and of the next.
+/// Hours of a reservation until the present one, and the forecast of each.
 struct Demand {
-    /// Seconds since 1970 of the beginning of each hour, the next one included.
+    /// Seconds since 1970 of the beginning of each hour.
     at: Vec<f64>,
+    /// Of the present hour: its peak so far.
     figures: Vec<Option<UsageFigures>>,
     low: Vec<Option<f64>>,
     high: Vec<Option<f64>>,
 }
 
 impl Demand {
-    fn of(start: DateTime<Utc>, figures: Vec<Option<UsageFigures>>) -> Option<Demand> {
+    /// `None`: there is no hour.
+    fn of(
+        start: DateTime<Utc>,
+        mut figures: Vec<Option<UsageFigures>>,
+        now: DateTime<Utc>,
+    ) -> Option<Demand> {
         let (hour, seconds) = (Step::HOUR, start.timestamp());
-        let used = figures.iter().map(|of| of.map(|of| of.used_rru.to_f64())).collect();
-        let series = forecast::Series::new(seconds, hour, used).ok()?;
-        let known = figures.iter().flatten().count();
-        let band = |quantile| ahead(&series, quantile).ok().filter(|_| known >= LEAST);
-        let nothing = || vec![None; figures.len() + 1];
-        let (low, high) = (band(LOW).unwrap_or_else(nothing), band(HIGH).unwrap_or_else(nothing));
-        let at = (0..=figures.len()).map(|at| series.time(at) as f64).collect();
-        Some(Demand { at, figures, low, high })
+        let elapsed = (now.timestamp() - seconds).max(0) / i64::from(hour.seconds());
+        let ended = usize::try_from(elapsed).ok()?;
+        figures.resize(ended + 1, None);
+        let at = (0..=ended).map(|at| (seconds + at as i64 * i64::from(hour.seconds())) as f64);
+        let at = at.collect();
+        let used = figures.iter().take(ended).map(|of| of.map(|of| of.used_rru.to_f64())).collect();
+        let known = figures.iter().take(ended).flatten().count();
+        // Only hours that have ended: the peak of the present one is not known.
+        let series = forecast::Series::new(seconds, hour, used).ok().filter(|_| known >= LEAST);
+        let band = |quantile| {
+            let forecast = series.as_ref().and_then(|series| ahead(series, quantile).ok());
+            forecast.unwrap_or_else(|| vec![None; ended + 1])
+        };
+        let (low, high) = (band(LOW), band(HIGH));
+        (ended > 0 || figures.iter().any(Option::is_some)).then_some(Demand {
+            at,
+            figures,
+            low,
+            high,
+        })
     }
 
     /// The last days of it.
@@ -75,8 +93,8 @@ impl Demand {
                     Series::with_gaps("Used", "in-use", of(|of| of.used_rru)),
                 ],
             }.show())
-            @if let Some((low, high)) = next(&self.low).zip(next(&self.high)) {
-                p { "Peak of the next hour: " strong { (number::decimal(tenths(low))) " RRU" } " (Q50), "
+            @if let Some((low, high)) = present(&self.low).zip(present(&self.high)) {
+                p { "Forecast of the peak of this hour: " strong { (number::decimal(tenths(low))) " RRU" } " (Q50), "
                     strong { (number::decimal(tenths(high))) " RRU" } " (Q90)." }
             }
         }
@@ -101,7 +119,7 @@ pub(super) async fn section(
         ..UsageAsked::default()
     };
     let found = in_time(site.broker.usage_series(span, &asked)).await?.pop();
-    let demand = found.and_then(|of| Demand::of(of.start, of.figures)).map(Demand::shown);
+    let demand = found.and_then(|of| Demand::of(of.start, of.figures, now)).map(Demand::shown);
     Ok(html! {
         section #demand data-live=(topics(&[Topic::Region])) {
             h2 { "Demand" }

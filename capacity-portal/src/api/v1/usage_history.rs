@@ -125,7 +125,7 @@ pub(super) async fn list(
         let detail = format!(
             "the answer would have more than {VALUES_MAX} values of each figure; choose a longer step"
         );
-        return Err(Problem::bad_request("too_large", detail));
+        return Err(Problem::bad_request("malformed", detail));
     }
     let series = series.into_iter().map(|of| view(of, &asked.by)).collect();
     Ok(Json(UsageHistory { step_seconds: step, series }))
