@@ -76,11 +76,9 @@ impl Demand {
 
     fn show(&self) -> Markup {
         let of = |pick: fn(&UsageFigures) -> Rru| {
-            let figures =
-                self.figures.iter().map(move |of| of.as_ref().map(|of| pick(of).to_f64()));
-            figures.chain([None])
+            self.figures.iter().map(move |of| of.as_ref().map(|of| pick(of).to_f64()))
         };
-        let next = |band: &[Option<f64>]| band.last().copied().flatten();
+        let present = |band: &[Option<f64>]| band.last().copied().flatten();
         html! {
             (Chart {
                 label: "Requested, held and used capacity by hour, with the forecast of the use", across: Across::Time,
