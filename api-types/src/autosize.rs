@@ -53,11 +53,11 @@ pub struct Autosize {
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
     pub settings: Option<AutosizeSettings>,
-    /// The last decision; null: there was none yet.
+    /// The last decision; null: nothing was decided yet.
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
     pub decision: Option<AutosizeDecision>,
-    /// The last request that was submitted for it; null: there was none.
+    /// The last request that was submitted for it; null: no request was.
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
     pub request: Option<AutosizeRequest>,
@@ -89,7 +89,7 @@ pub struct AutosizeRequest {
     pub state: String,
     /// Since when.
     pub state_at: DateTime<Utc>,
-    /// Its answer: the plan, or why it is refused and what would be possible instead; null: there is none yet.
+    /// Its answer: the plan, or why it is refused and what would be possible instead; null: it is not answered yet.
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required, value_type = Object))]
     pub answer: Option<Value>,

@@ -1,5 +1,5 @@
 //! Requests that follow demand: decides, every ten minutes, whether the request of a reservation grows or shrinks, and submits
-//! the change like everybody's. The decision is a pure function, [`forecast::autosize::decide`].
+//! the change as an ordinary request. The decision is a pure function, [`forecast::autosize::decide`].
 
 use broker::{
     Autosize, AutosizeAction, AutosizeDecision, AutosizeDue, AutosizeMetric, Broker, DbError,

@@ -138,7 +138,7 @@ fn settings_out_of_range_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever demand does: the limits hold, a reduction is small and rests for a cooldown, never goes below what the last
+    /// For any demand: the limits hold, a reduction is small and rests for a cooldown, never goes below what the last
     /// cooldown needed, and growth is at once.
     #[test]
     fn limits_cooldown_and_growth_hold(

@@ -1,7 +1,7 @@
 //! Reservations whose request follows demand: settings of their owners, and the last decision.
 //!
 //! The server that takes a reservation decides on it ([`Broker::take_autosize`]); no other does so within some minutes. A
-//! decision submits a request like everybody's. What is stored here of a decision is for people.
+//! decision submits an ordinary request. What is stored here of a decision is for people.
 
 use crate::infra::connection::Broker;
 use crate::infra::document::Document;
