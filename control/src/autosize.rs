@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 const EVERY: Duration = Duration::from_secs(600);
 
 /// Interval between checks whether a decision is due.
-const LOOK_EVERY: Duration = Duration::from_secs(15);
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// Days of demand that a decision rests on.
 const LEARNT: i64 = 28;
