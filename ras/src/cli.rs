@@ -2,6 +2,7 @@
 //! is implemented in [`crate::command`].
 
 mod apply;
+mod autosize;
 mod config;
 mod contract;
 mod files;
@@ -26,6 +27,7 @@ mod store;
 mod token;
 
 pub use apply::{Apply, Explain, ExplainResult, Next};
+pub use autosize::{AutosizeAction, AutosizeOf, SetAutosize};
 pub use config::ConfigAction;
 pub use contract::{ContractAction, ContractOf, SetContract};
 pub use files::{Audit, Demo, FleetProfile, Generate, Inspect, Report, Solve, State};

@@ -4,6 +4,7 @@ use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::SolveId;
 use crate::log::trail::TargetVersion;
+use crate::views::usage::{self, UsageCell, UsageCount};
 use chrono::{DateTime, Utc};
 use fleet::Rru;
 use sqlx::Row;
@@ -181,11 +182,18 @@ impl Broker {
         asked.fetch_one(&self.pool).await.doing("looking for a sample of the region")
     }
 
-    /// Writes the sample of the present [`SAMPLE_EVERY`], unless there is one.
+    /// Writes the sample of the present [`SAMPLE_EVERY`], unless there is one, and what its reservations have. Cells must be
+    /// distinct.
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn add_sample(&self, of: &RegionSample) -> Result<(), DbError> {
+    pub async fn add_sample(
+        &self,
+        of: &RegionSample,
+        counted: &[(UsageCell, UsageCount)],
+    ) -> Result<(), DbError> {
+        let doing = "writing a sample of the region";
+        let mut change = self.begin().await.doing(doing)?;
         let added = sqlx::query(sql::ADD_SAMPLE)
             .bind(SAMPLE_EVERY.as_secs_f64())
             .bind(of.in_use)
@@ -196,8 +204,10 @@ impl Broker {
             .bind(of.promised.0)
             .bind(of.held.0)
             .bind(of.guaranteed.0)
-            .execute(&self.pool);
-        added.await.map(|_| ()).doing("writing a sample of the region")
+            .execute(&mut *change);
+        added.await.doing(doing)?;
+        usage::add(&mut change, counted).await?;
+        change.commit().await.doing(doing)
     }
 
     /// The last sample of each interval within a span of time, oldest first.

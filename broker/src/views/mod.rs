@@ -15,6 +15,8 @@ pub(crate) mod status;
 pub(crate) mod stuck;
 pub(crate) mod summary;
 pub(crate) mod totals;
+pub(crate) mod usage;
+pub(crate) mod usage_series;
 pub(crate) mod watch;
 
 pub use allocator::{AllocatorView, ReservedFilter, ReservedPage, SERVERS_PAGE_MAX};
@@ -32,6 +34,8 @@ pub use status::{QueueCount, ReservationCounts, RunningJob, ServerCounts, Status
 pub use stuck::{Machine, Stuck};
 pub use summary::{InForce, OpenRequest, ReservationSummary, SUMMARIES_PAGE_MAX, SummaryFilter};
 pub use totals::ReservedTotals;
+pub use usage::{UsageCell, UsageCount};
+pub use usage_series::{UsageAsked, UsageFigures, UsageKey, UsageSeries};
 pub use watch::{ClockTick, ServerChange, WatchUpdate, Watcher};
 
 /// The statements of this room, by module and name.
@@ -50,5 +54,6 @@ pub(crate) const STATEMENTS: &[crate::Statements] = &[
     stuck::sql::ALL,
     summary::sql::ALL,
     totals::sql::ALL,
+    usage::sql::ALL,
     watch::sql::ALL,
 ];

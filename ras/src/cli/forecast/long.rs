@@ -25,14 +25,15 @@ pub struct DailySeries {
 SERIES is CSV with a header line: a column of dates and one of demand, such as servers in use at the peak of
 the day, one value a day. Each series is forecast by the method with the least loss in a validation
 period. A test period after it judges that method: --compare shows it beside all others
-(docs/forecasts.md).
+(docs/forecasts.md). Without SERIES it is the daily peaks of a region's history, up to yesterday.
 
 Missing days are filled in and listed. Anything else that is wrong with the file is refused with its line.
 
 Examples:
   ras forecast demand used.csv --time date --value max --by region,type
   ras forecast demand used.csv --days 50 --networks --compare
-  ras forecast demand used.csv --output json")]
+  ras forecast demand used.csv --output json
+  ras forecast demand --server https://ras.example --by hardware_type,datacenter")]
 pub struct DemandForecast {
     /// The file, and how it is forecast
     #[command(flatten)]
@@ -59,14 +60,16 @@ that arrive on their date. Leave out what must stay free, such as the shared buf
 
 Examples:
   ras forecast orders used.csv --time date --value max --by region,type --stock stock.csv
-  ras forecast orders used.csv --stock stock.csv --quantile 90% --period 7 --lead 42")]
+  ras forecast orders used.csv --stock stock.csv --quantile 90% --period 7 --lead 42
+  ras forecast orders --server https://ras.example --by hardware_type,datacenter")]
 pub struct OrdersForecast {
     /// The file, and how it is forecast
     #[command(flatten)]
     pub of: DailySeries,
-    /// CSV of free servers and known orders
+    /// CSV of free servers and known orders; of a region's history: the free servers of the region
+    /// by default
     #[arg(long, value_name = "STOCK")]
-    pub stock: PathBuf,
+    pub stock: Option<PathBuf>,
     /// Quantile of demand that must be covered
     #[arg(long, value_name = "SHARE", default_value = "70%", value_parser = quantity::share)]
     pub quantile: f64,
