@@ -20,6 +20,7 @@ mod rounding;
 
 use crate::bound::{AscentLimits, DualPoint, ascend, evaluate, in_parallel};
 use crate::config::SolverConfig;
+use crate::group_limits::GroupLimits;
 use crate::means::Means;
 use crate::model::Model;
 use crate::neighbourhood::PoolUsers;
@@ -98,10 +99,12 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
     let geometries =
         in_parallel(today.terms.len(), threads, |t| Geometry::new(&today, &today.terms[t]));
     let ineligible_held = IneligibleHeld::new(&today);
-    let prices = warm.and_then(|warm| warm.pool_prices(snapshot, &today)).unwrap_or_else(|| {
-        let nothing = evaluate(&today, &geometries, vec![0.0; today.pools.len()], threads);
-        ascend(&today, &geometries, nothing, FROM_ZERO, threads, must_stop).prices
-    });
+    let prices = warm
+        .and_then(|warm| warm.prices_of(snapshot, &GroupLimits::default(), &today))
+        .unwrap_or_else(|| {
+            let nothing = evaluate(&today, &geometries, vec![0.0; today.pools.len()], threads);
+            ascend(&today, &geometries, nothing, FROM_ZERO, threads, must_stop).prices
+        });
     let before = {
         let search =
             Search { model: &today, geometries: &geometries, ineligible_held: &ineligible_held };
