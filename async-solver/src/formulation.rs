@@ -125,7 +125,7 @@ impl Lp {
             build.row(f64::NEG_INFINITY, f64::from(pool.size));
         }
         for row in &model.limits.rows {
-            build.row(f64::NEG_INFINITY, row.supply());
+            build.row(f64::NEG_INFINITY, row.supply_to_items());
         }
         build.levels =
             in_order.limits.iter().map(|&limit| build.row(f64::NEG_INFINITY, limit)).collect();
@@ -299,9 +299,8 @@ fn add_term(model: &Model, term: &Term, build: &mut Builder) {
         }
     }
     for item in &term.ineligible_held {
-        let rows: Vec<(u32, f64)> =
-            [(item.pool, 1.0)].into_iter().chain(model.limit_entries(item)).collect();
-        add_kept(model, item, Part::Ineligible(item.pool), build, &rows);
+        // In limits they count as if they stayed, as in an assignment in whole servers.
+        add_kept(model, item, Part::Ineligible(item.pool), build, &[(item.pool, 1.0)]);
     }
     if !plain {
         let mut top_entries = vec![(capacity, -1.0)];

@@ -31,9 +31,14 @@ pub struct LimitRow {
 }
 
 impl LimitRow {
-    /// What items may take, in units.
+    /// What may move or stay, in units.
     pub fn supply(&self) -> f64 {
         self.in_units(self.most - self.fixed)
+    }
+
+    /// What items may take, in units.
+    pub fn supply_to_items(&self) -> f64 {
+        self.in_units(self.most - self.fixed - self.staying)
     }
 
     /// An amount in units.
@@ -119,6 +124,11 @@ impl Model {
     pub fn supplies(&self) -> impl Iterator<Item = f64> + use<'_> {
         let pools = self.pools.iter().map(|pool| f64::from(pool.size));
         pools.chain(self.limits.rows.iter().map(LimitRow::supply))
+    }
+
+    /// Whether the search leaves out assignments that limits allow: those that need servers to leave that may stay.
+    pub fn is_restricted(&self) -> bool {
+        self.limits.rows.iter().any(|row| row.staying > 0)
     }
 
     /// What rows add up to without any item.
