@@ -18,6 +18,7 @@
 //! | `interpreter`, `expression`, `plan`, `aggregate` | from plans to relations of such cells |
 //! | `compile` | from policies to what must hold of each row, and what it costs |
 //! | `solve` | the optimum, or a smallest contradiction |
+//! | `region_linear` | policies that are linear per group, as limits of the region solver |
 //! | `audit` | policies as plain SQL on a result, without the compiler |
 
 mod aggregate;
@@ -34,6 +35,7 @@ mod lineage;
 mod plan;
 mod program;
 mod region;
+mod region_linear;
 mod solve;
 mod source;
 mod text;
@@ -44,6 +46,7 @@ pub use cluster::Decides;
 pub use compile::{Compiled, Model};
 pub use error::PolicyError;
 pub use program::Size;
+pub use region_linear::group_limits;
 pub use solve::{Amount, Effort, Outcome, PolicyRow, Solution, SolveError};
 pub use source::{Kind, Policies, Policy};
 pub use world::{Column, Decided, Table, Type, Value, World, WorldError};

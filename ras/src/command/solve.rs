@@ -1,5 +1,7 @@
 //! `ras solve`
 
+#[cfg(feature = "policies")]
+use super::region_policies::RegionPolicies;
 use crate::cli::{Solve, SolveOptions};
 use crate::context::Context;
 use crate::exit::Verdict;
@@ -11,6 +13,7 @@ use crate::settings::Settings;
 use crate::solve::{Job, Solved};
 use crate::{solve, tables};
 use anyhow::{Context as _, Result};
+use async_solver::GroupLimits;
 use fleet::{RegionSnapshot, Rru};
 use std::path::Path;
 use std::sync::Arc;
@@ -30,8 +33,16 @@ pub(super) fn run(options: &Solve, context: &Context) -> Result<Verdict> {
     let settings = Settings::new(&options.options)?;
     let snapshot = settings.overrides.apply(read_snapshot(&options.snapshot)?)?.ahead();
     let warm = options.warm.as_deref();
-    let (_, solved) =
-        solve_reporting(snapshot, settings, &options.out, warm, options.progress, context)?;
+    #[cfg(feature = "policies")]
+    let policies = RegionPolicies::read(&options.policies, &snapshot)?;
+    #[cfg(feature = "policies")]
+    let limits = policies.as_ref().map(RegionPolicies::limits).unwrap_or_default();
+    #[cfg(not(feature = "policies"))]
+    let limits = Arc::default();
+    let how = How { warm, lines: options.progress, limits };
+    let (_, solved) = solve_reporting(snapshot, settings, &options.out, how, context)?;
+    #[cfg(feature = "policies")]
+    policies.as_ref().map_or(Ok(()), |policies| policies.audit(&solved.targets))?;
     let text = || {
         let out = options.out.display();
         format!("{}\nresult written to {out}", tables::end_report(&solved, Rows::of(options.all)))
@@ -57,16 +68,25 @@ pub(super) fn solve_to(
     warm: Option<&Path>,
     context: &Context,
 ) -> Result<(Arc<RegionSnapshot>, Solved)> {
-    solve_reporting(snapshot, settings, out, warm, false, context)
+    let how = How { warm, lines: false, limits: Arc::default() };
+    solve_reporting(snapshot, settings, out, how, context)
 }
 
-/// [`solve_to`]; `lines`: progress is written as lines of JSON, too.
+/// What a solve starts from and keeps to.
+struct How<'a> {
+    /// The result of the last solve.
+    warm: Option<&'a Path>,
+    /// Whether progress is written as lines of JSON, too.
+    lines: bool,
+    limits: Arc<GroupLimits>,
+}
+
+/// [`solve_to`] with limits.
 fn solve_reporting(
     snapshot: RegionSnapshot,
     settings: Settings,
     out: &Path,
-    warm: Option<&Path>,
-    lines: bool,
+    How { warm, lines, limits }: How<'_>,
     context: &Context,
 ) -> Result<(Arc<RegionSnapshot>, Solved)> {
     let reporter = Reporter::new(context.global.quiet, context.began, settings.deadline);
@@ -78,6 +98,7 @@ fn solve_reporting(
         settings,
         began: context.began,
         warm: warm.and_then(|folder| crate::warm::read(folder, &reporter)),
+        limits,
     };
     let solved = solve::run(&job, &reporter);
     reporter.finish();
