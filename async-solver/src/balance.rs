@@ -58,6 +58,9 @@ pub fn spread_shared_buffers(model: &Model, snapshot: &RegionSnapshot, state: &m
     }
 }
 
+/// Datacenter, kind of hardware, and what a server counts in limits.
+type Alike<'a> = (u32, u32, &'a [(u32, i64)]);
+
 /// Items of one kind of hardware, by slice: one for each MSB.
 type Group = Vec<(usize, usize)>;
 
@@ -126,7 +129,7 @@ impl<'a> Floor<'a> {
 
     /// The items of a reservation by datacenter, kind of hardware and what they count in limits. Without affinity,
     /// datacenters do not matter.
-    fn groups(&self, term: &Term) -> BTreeMap<(u32, u32, &'a [(u32, i64)]), Group> {
+    fn groups(&self, term: &Term) -> BTreeMap<Alike<'a>, Group> {
         let mut groups: BTreeMap<_, Group> = BTreeMap::new();
         for (number, slice) in term.slices.iter().enumerate() {
             let datacenter = if term.affinity.is_empty() { 0 } else { slice.datacenter };

@@ -335,12 +335,12 @@ impl Shape<'_> {
                     .word("group")
                     .hint("one GROUP BY over the decided servers, and views without them"));
             }
-            LogicalPlan::Join(of) if of.join_type != JoinType::Inner => {
-                if self.reads_servers(&of.right) {
-                    return Err(Refused::new("such a join over decided servers is not linear")
-                        .word("join")
-                        .hint("write an inner join"));
-                }
+            LogicalPlan::Join(of)
+                if of.join_type != JoinType::Inner && self.reads_servers(&of.right) =>
+            {
+                return Err(Refused::new("such a join over decided servers is not linear")
+                    .word("join")
+                    .hint("write an inner join"));
             }
             _ => {}
         }
@@ -399,7 +399,7 @@ impl Found {
     fn is_empty_without_reservations(&self, input: &Relation) -> Result<(), Refused> {
         for row in &input.rows {
             let known = self.class([&row.when, &Formula::True]).is_some();
-            let free = |var: Var| i128::from(var.ix() % self.options == 0);
+            let free = |var: Var| i128::from(var.ix().is_multiple_of(self.options));
             if !known || row.when.holds(&free)? {
                 return Err(Refused::new("servers without a reservation are in a group")
                     .word("from")

@@ -76,9 +76,14 @@ fn limits_say_what_plain_sql_says() {
     let (mut broken_once, mut kept_once) = (Vec::new(), 0);
     for _ in 0..60 {
         // From nearly none to nearly all servers are held.
-        let of = 4 + random.below(60);
+        let of = 8 + random.below(60);
+        let favoured = random.below(3);
         let holders: Vec<Option<ReservationIx>> = (0..snapshot.servers.len())
-            .map(|_| Some(random.below(of)).filter(|at| *at < 3).map(ReservationIx::new))
+            .map(|_| match random.below(of) {
+                at @ 0..3 => Some(ReservationIx::new(at)),
+                3..8 => Some(ReservationIx::new(favoured)),
+                _ => None,
+            })
             .collect();
         let (by_sql, by_limits) =
             (broken(&policies, &world, &snapshot, &holders), exceeded(&limits, &holders));

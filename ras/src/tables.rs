@@ -81,20 +81,24 @@ fn shortfalls(solved: &Solved, shown: Rows) -> String {
 
 /// Limits of groups: those with the highest price first, then those that are nearest to their bound.
 fn limits(limits: &[GroupLimit], shown: Rows) -> String {
-    let mut table = Table::new(&["limit", "today", "result", "at most", "price of one"], 1..5);
+    let mut table = Table::new(&["limit", "today", "result", "price of 1 %"], 1..4);
     let mut rows: Vec<&GroupLimit> = limits.iter().collect();
     let left = |of: &GroupLimit| of.most.saturating_sub(of.after) as f64 / of.most.max(1) as f64;
     let worth = |of: &GroupLimit| of.price * of.most as f64;
+    // Units differ from policy to policy. Of nothing there is no share.
+    let share = |sum: i64, most: i64| match most {
+        0 => sum.to_string(),
+        _ => percent(sum as f64 / most as f64),
+    };
     rows.sort_by(|a, b| {
         worth(b).total_cmp(&worth(a)).then(left(a).total_cmp(&left(b))).then(a.name.cmp(&b.name))
     });
     for of in rows.iter().take(shown.most(ROWS_MAX)) {
         table.add_row([
             of.name.clone(),
-            of.before.to_string(),
-            of.after.to_string(),
-            of.most.to_string(),
-            if of.price > 0.0 { decimal(of.price) } else { "-".to_owned() },
+            share(of.before, of.most),
+            share(of.after, of.most),
+            if of.price > 0.0 { decimal(worth(of) / 100.0) } else { "-".to_owned() },
         ]);
     }
     shown.below(&table, rows.len())
