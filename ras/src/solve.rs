@@ -12,8 +12,7 @@ use crate::report_json::{self, ReportInputs, Timing};
 use crate::settings::Settings;
 use anyhow::{Context, Result, bail};
 use async_solver::{
-    GroupLimits, LimitUse, Progress, SolveEnv, SolveOutcome, SolveStats, SolverConfig, Termination,
-    WarmStart, Whole, solve_within,
+    Progress, SolveEnv, SolveOutcome, SolveStats, SolverConfig, Termination, WarmStart, Whole,
 };
 use fleet::audit::{AuditReport, audit};
 use fleet::{RegionSnapshot, ReservationName, Targets};
@@ -53,8 +52,6 @@ pub struct Job {
     pub began: Instant,
     /// The warm start.
     pub warm: Option<WarmStart>,
-    /// Limits of groups.
-    pub limits: Arc<GroupLimits>,
 }
 
 /// A completed solve, with its result on disk.
@@ -80,10 +77,7 @@ pub fn run(job: &Job, reporter: &Reporter) -> Result<Solved> {
     interrupt::listen()?;
     let highs = HighsProcess::of_this_binary(job.settings.highs_memory)
         .context("cannot find the program's own executable, to run HiGHS")?;
-    let limits = Arc::clone(&job.limits);
-    run_with(job, reporter, highs, move |snapshot, config, env| {
-        solve_within(snapshot, &limits, config, env)
-    })
+    run_with(job, reporter, highs, async_solver::solve)
 }
 
 /// Messages from the solver's thread.
@@ -289,15 +283,10 @@ pub struct AuditFailed {
 }
 
 /// Audits targets and compares the solver's figures with the findings.
-fn conclude(job: &Job, targets: Targets, mut stats: SolveStats, ending: Ending) -> Result<Checked> {
+fn conclude(job: &Job, targets: Targets, stats: SolveStats, ending: Ending) -> Result<Checked> {
     let begun = Instant::now();
     if targets.holders().len() != job.snapshot.servers.len() {
         bail!("the solver's targets are for another number of servers (a bug)");
-    }
-    // Counted server by server, independently of the solver.
-    let limits = job.limits.report(&job.snapshot, &targets);
-    if stats.limits.is_empty() {
-        stats.limits.clone_from(&limits);
     }
     let audit = audit(&job.snapshot, &targets);
     let reasons = reasons::of_all(&job.snapshot, &targets, &audit);
@@ -307,15 +296,6 @@ fn conclude(job: &Job, targets: Targets, mut stats: SolveStats, ending: Ending) 
     let mut objections: Vec<String> =
         checked.audit.violations.iter().map(ToString::to_string).collect();
     objections.extend(checked.audit.compare(&claims).iter().map(ToString::to_string));
-    for (of, claimed) in limits.iter().zip(&checked.stats.limits) {
-        if !of.is_kept() || of.after != claimed.after {
-            let LimitUse { name, most, before, after, .. } = of;
-            let claimed = claimed.after;
-            objections.push(format!(
-                "limit `{name}`: {after}, claimed {claimed}; at most {most}, today {before}"
-            ));
-        }
-    }
     if objections.is_empty() {
         return Ok(Checked { audit_seconds: begun.elapsed().as_secs_f64(), ..checked });
     }
@@ -403,7 +383,6 @@ mod tests {
             settings,
             began: Instant::now(),
             warm: None,
-            limits: Arc::default(),
         }
     }
 

@@ -15,8 +15,6 @@ mod place;
 mod plan_snapshot;
 #[cfg(feature = "policies")]
 mod policy;
-#[cfg(feature = "policies")]
-mod region_policies;
 mod rehearse;
 mod report;
 mod shell;

@@ -1,6 +1,5 @@
 //! `ras policy`
 
-use super::region_policies::policies_of;
 use crate::cli::{CheckPolicies, DecidedReplicas, PoliciesOf, PolicyCommand, SolvePolicies};
 use crate::context::Context;
 use crate::exit::Verdict;
@@ -29,7 +28,15 @@ pub(super) fn run(command: &PolicyCommand, context: &Context) -> Result<Verdict>
 }
 
 fn read(of: &PoliciesOf) -> Result<(Policies, World)> {
-    let policies = policies_of(&of.policies)?;
+    let text = |path: &std::path::PathBuf| {
+        fs::read_to_string(path).with_context(|| format!("{}: cannot be read", path.display()))
+    };
+    let mut files = Vec::new();
+    for path in &of.policies {
+        files.push((path.display().to_string(), text(path)?));
+    }
+    let files = files.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+    let policies = Policies::parse(files)?;
     let world = if let Some(folder) = &of.world.snapshot {
         World::region(&read_snapshot(folder)?).with_context(|| folder.display().to_string())?
     } else if let Some(path) = &of.world.cluster {
@@ -42,9 +49,7 @@ fn read(of: &PoliciesOf) -> Result<(Policies, World)> {
     } else {
         // Clap requires one of the three.
         let path = of.world.world.as_ref().context("no world")?;
-        let text = fs::read_to_string(path);
-        let text = text.with_context(|| format!("{}: cannot be read", path.display()))?;
-        World::parse(&text).with_context(|| path.display().to_string())?
+        World::parse(&text(path)?).with_context(|| path.display().to_string())?
     };
     Ok((policies, world))
 }

@@ -1,7 +1,5 @@
 //! `ras solve`
 
-#[cfg(feature = "policies")]
-use super::region_policies::RegionPolicies;
 use crate::cli::{Solve, SolveOptions};
 use crate::context::Context;
 use crate::exit::Verdict;
@@ -13,7 +11,6 @@ use crate::settings::Settings;
 use crate::solve::{Job, Solved};
 use crate::{solve, tables};
 use anyhow::{Context as _, Result};
-use async_solver::GroupLimits;
 use fleet::{RegionSnapshot, Rru};
 use std::path::Path;
 use std::sync::Arc;
@@ -33,16 +30,8 @@ pub(super) fn run(options: &Solve, context: &Context) -> Result<Verdict> {
     let settings = Settings::new(&options.options)?;
     let snapshot = settings.overrides.apply(read_snapshot(&options.snapshot)?)?.ahead();
     let warm = options.warm.as_deref();
-    #[cfg(feature = "policies")]
-    let policies = RegionPolicies::read(&options.policies, &snapshot)?;
-    #[cfg(feature = "policies")]
-    let limits = policies.as_ref().map(RegionPolicies::limits).unwrap_or_default();
-    #[cfg(not(feature = "policies"))]
-    let limits = Arc::default();
-    let how = How { warm, lines: options.progress, limits };
-    let (_, solved) = solve_reporting(snapshot, settings, &options.out, how, context)?;
-    #[cfg(feature = "policies")]
-    policies.as_ref().map_or(Ok(()), |policies| policies.audit(&solved.targets))?;
+    let (_, solved) =
+        solve_reporting(snapshot, settings, &options.out, warm, options.progress, context)?;
     let text = || {
         let out = options.out.display();
         format!("{}\nresult written to {out}", tables::end_report(&solved, Rows::of(options.all)))
@@ -68,25 +57,16 @@ pub(super) fn solve_to(
     warm: Option<&Path>,
     context: &Context,
 ) -> Result<(Arc<RegionSnapshot>, Solved)> {
-    let how = How { warm, lines: false, limits: Arc::default() };
-    solve_reporting(snapshot, settings, out, how, context)
+    solve_reporting(snapshot, settings, out, warm, false, context)
 }
 
-/// What a solve starts from and keeps to.
-struct How<'a> {
-    /// The result of the last solve.
-    warm: Option<&'a Path>,
-    /// Whether progress is written as lines of JSON, too.
-    lines: bool,
-    limits: Arc<GroupLimits>,
-}
-
-/// [`solve_to`] with limits.
+/// [`solve_to`]; `lines`: progress is written as lines of JSON, too.
 fn solve_reporting(
     snapshot: RegionSnapshot,
     settings: Settings,
     out: &Path,
-    How { warm, lines, limits }: How<'_>,
+    warm: Option<&Path>,
+    lines: bool,
     context: &Context,
 ) -> Result<(Arc<RegionSnapshot>, Solved)> {
     let reporter = Reporter::new(context.global.quiet, context.began, settings.deadline);
@@ -98,7 +78,6 @@ fn solve_reporting(
         settings,
         began: context.began,
         warm: warm.and_then(|folder| crate::warm::read(folder, &reporter)),
-        limits,
     };
     let solved = solve::run(&job, &reporter);
     reporter.finish();
