@@ -94,6 +94,17 @@ impl Model {
         self.limits = LimitRows { rows, entries };
     }
 
+    /// The first server of each pool: the others count alike.
+    pub(crate) fn first_servers(&self) -> Vec<u32> {
+        let mut server_of = vec![0; self.pools.len()];
+        for (server, &pool) in self.pool_of.iter().enumerate().rev() {
+            if let Some(first) = server_of.get_mut(pool as usize) {
+                *first = index(server);
+            }
+        }
+        server_of
+    }
+
     /// Rows in which a server of an item counts, and how much.
     pub fn limits_of(&self, item: &Item) -> &[(u32, i64)] {
         &self.limits.entries[item.limits.0 as usize..item.limits.1 as usize]
@@ -161,5 +172,5 @@ impl Model {
 }
 
 fn index(number: usize) -> u32 {
-    u32::try_from(number).expect("fewer than 2^32 coefficients")
+    u32::try_from(number).expect("fewer than 2^32 servers and coefficients")
 }

@@ -133,8 +133,7 @@ pub struct Item {
 
 impl Item {
     fn new(pool: u32, value: i64, (held_in_use, held_idle): (u32, u32), pinned: bool) -> Item {
-        let (steps, limits) = ((0, 0), (0, 0));
-        Item { pool, value, held_in_use, held_idle, pinned, steps, limits }
+        Item { pool, value, held_in_use, held_idle, pinned, steps: (0, 0), limits: (0, 0) }
     }
 
     /// Servers of the pool it holds today.
@@ -223,8 +222,7 @@ impl Model {
         Model::within(snapshot, &GroupLimits::default(), true)
     }
 
-    /// Builds the pooled problem of a snapshot with limits of groups. `hands_back`: whether reservations release servers of
-    /// types that are worth zero to them.
+    /// The same with limits of groups. `hands_back`: whether servers of types worth zero to their holder are released.
     pub(crate) fn within(
         snapshot: &RegionSnapshot,
         limits: &GroupLimits,
@@ -255,11 +253,7 @@ impl Model {
             rack_steps: Vec::new(),
             limits: LimitRows::default(),
         };
-        // The first server of each pool: the others count alike.
-        let mut server_of = vec![0; model.pools.len()];
-        for &server in classes.servers.iter().rev() {
-            server_of[model.pool_of[server as usize] as usize] = server;
-        }
+        let server_of = model.first_servers();
         model.terms = model.build_terms(snapshot, limits, &server_of);
         model.add_limits(snapshot, limits, &server_of, hands_back);
         model.price_shortfalls(snapshot);
@@ -282,8 +276,7 @@ impl Model {
         }
         let mut by_type: BTreeMap<_, Vec<u32>> = BTreeMap::new();
         for (pool, &server) in (0_u32..).zip(server_of) {
-            let hardware_type = snapshot.servers[server as usize].hardware_type;
-            by_type.entry(hardware_type).or_default().push(pool);
+            by_type.entry(snapshot.servers[server as usize].hardware_type).or_default().push(pool);
         }
         (snapshot.reservations.iter().enumerate().zip(&held))
             .map(|((position, reservation), held)| {
