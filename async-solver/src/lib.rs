@@ -9,6 +9,7 @@
 //! | `config`, [`params`] | settings of one solve; every other number, in one table |
 //! | `env`, `means`, `report` | clock, stop signal, backend and listener, of a solve and of a plan; statistics |
 //! | `symmetry`, `unit`, [`model`], `formulation` | equivalence classes of servers; amounts that whole servers can show; pools and one term for each reservation (RAS expressions 1, 3, 4, eq. 6, 7); the LP |
+//! | `group_limits`, `limit_rows` | what the servers of a group add up to at most; the same as rows of the pooled problem |
 //! | `lp`, [`backend`] | programs and where they are solved; the only file that calls HiGHS |
 //! | `subproblem` | one reservation at given prices: relaxation, bound, whole-server assignment |
 //! | `bound`, `warm` | the Lagrangian bound and the volume algorithm; prices for the next solve |
@@ -34,6 +35,8 @@ mod config;
 mod cost;
 mod env;
 mod formulation;
+mod group_limits;
+mod limit_rows;
 mod lp;
 mod means;
 pub mod model;
@@ -61,9 +64,10 @@ mod unit;
 mod warm;
 mod whole;
 
-pub use carry::solve;
+pub use carry::{solve, solve_within};
 pub use config::SolverConfig;
 pub use env::{Progress, SolveEnv};
+pub use group_limits::{Coefficient, GroupLimit, GroupLimits, GroupLimitsError, LimitUse};
 pub use lp::{Backend, LpFailure, LpJob};
 pub use means::Means;
 pub use offered::OfferedPlan;
@@ -75,4 +79,4 @@ pub use report::{
 pub use batch::{QuotedBatch, quote_all};
 pub use quote::{Alternative, Concession, QuoteContext, Quoted, Refusal, move_cost, quote};
 pub use solve::SolveOutcome;
-pub use warm::{WarmPrice, WarmStart};
+pub use warm::{WarmLimit, WarmPrice, WarmStart};

@@ -20,6 +20,7 @@ mod rounding;
 
 use crate::bound::{AscentLimits, DualPoint, ascend, evaluate, in_parallel};
 use crate::config::SolverConfig;
+use crate::group_limits::GroupLimits;
 use crate::means::Means;
 use crate::model::{Item, Model, Term};
 use crate::neighbourhood::PoolUsers;
@@ -104,7 +105,8 @@ impl Today {
         let model = Model::new(snapshot);
         let geometries =
             in_parallel(model.terms.len(), threads, |t| Geometry::new(&model, &model.terms[t]));
-        let prices = how.warm.and_then(|warm| warm.pool_prices(snapshot, &model));
+        let prices =
+            how.warm.and_then(|warm| warm.prices_of(snapshot, &GroupLimits::default(), &model));
         let prices = prices.unwrap_or_else(|| {
             let nothing = evaluate(&model, &geometries, vec![0.0; model.pools.len()], threads);
             let must_stop = &|| how.means.must_stop();

@@ -77,15 +77,7 @@ impl Model {
     /// # Errors
     /// At the first policy that cannot be compiled, with its place.
     pub fn compile(policies: &Policies, world: &World) -> Result<Model, PolicyError> {
-        let decided = world.decided();
-        for (name, error) in &policies.variable_columns {
-            let own = format!("{}.{}", decided.table, decided.column);
-            if *name != own && *name != decided.column {
-                let mut error = error.clone();
-                error.hint = Some(format!("{own} is"));
-                return Err(error);
-            }
-        }
+        decided_elsewhere(policies, world)?;
         let Some(first) = policies.statements.first() else {
             return Ok(Model {
                 program: Program::default(),
@@ -107,6 +99,20 @@ impl Model {
         });
         compiled.map_err(|refused| first.refused(refused))?
     }
+}
+
+/// Refuses policies that say of another column that it is decided.
+pub(crate) fn decided_elsewhere(policies: &Policies, world: &World) -> Result<(), PolicyError> {
+    let decided = world.decided();
+    for (name, error) in &policies.variable_columns {
+        let own = format!("{}.{}", decided.table, decided.column);
+        if *name != own && *name != decided.column {
+            let mut error = error.clone();
+            error.hint = Some(format!("{own} is"));
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 struct Compiler<'a> {
@@ -375,7 +381,7 @@ fn bound(
 }
 
 /// What a message calls each row: its group, or the first column of each table it is from.
-fn names(plan: &LogicalPlan, rows: &Relation) -> Vec<String> {
+pub(crate) fn names(plan: &LogicalPlan, rows: &Relation) -> Vec<String> {
     let mut columns: Vec<(usize, String)> = Vec::new();
     let mut seen = Vec::new();
     let groups = match plan {

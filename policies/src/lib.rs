@@ -19,6 +19,7 @@
 //! | `compile` | from policies to what must hold of each row, and what it costs |
 //! | `solve` | the optimum, or a smallest contradiction |
 //! | `relax` | what relaxing one row of a contradiction alone needs |
+//! | `region_linear` | policies that are linear per group, as limits of the region solver |
 //! | `audit` | policies as plain SQL on a result, without the compiler |
 //! | `cases` | tests of policies: small worlds, and what must hold of them |
 
@@ -40,6 +41,7 @@ mod lineage;
 mod plan;
 mod program;
 mod region;
+mod region_linear;
 mod relax;
 mod solve;
 mod source;
@@ -52,6 +54,7 @@ pub use cluster::Decides;
 pub use compile::{Compiled, Model};
 pub use error::PolicyError;
 pub use program::Size;
+pub use region_linear::group_limits;
 pub use relax::{Relaxation, Side};
 pub use solve::{Achieved, Amount, Effort, Outcome, PolicyRow, Solution, SolveError};
 pub use source::{Kind, Policies, Policy};
