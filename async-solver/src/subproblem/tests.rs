@@ -142,9 +142,9 @@ fn case(random: &mut Random) -> Case {
             classes,
             pool_of,
             levels: 1,
+            limits: LimitRows::default(),
             pin_price: 0.0,
             rack_steps: Vec::new(),
-            limits: LimitRows::default(),
         },
         prices,
     }
@@ -254,6 +254,7 @@ fn held_servers_stay_above_the_spread_limit_where_new_ones_cost_more() {
             classes: msbs,
             pool_of: Vec::new(),
             levels: 1,
+            limits: LimitRows::default(),
             pin_price: 0.0,
             rack_steps: Vec::new(),
         };

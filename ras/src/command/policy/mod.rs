@@ -3,6 +3,7 @@
 mod cases;
 mod check;
 mod diff;
+mod limits;
 mod solve;
 mod tried;
 
@@ -15,10 +16,10 @@ use policies::{Decides, Kind, Policies, World};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+pub(super) use limits::RegionPolicies;
+
 /// Where a snapshot has its policies.
 const FOLDER: &str = "policies";
-/// Rows that are listed of each policy.
-const LISTED: usize = 5;
 
 pub(super) fn run(command: &PolicyCommand, context: &Context) -> Result<Verdict> {
     match command {
