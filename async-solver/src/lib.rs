@@ -9,7 +9,7 @@
 //! | `config`, [`params`] | settings of one solve; every other number, in one table |
 //! | `env`, `means`, `report` | clock, stop signal, backend and listener, of a solve and of a plan; statistics |
 //! | `symmetry`, `unit`, [`model`], `formulation` | equivalence classes of servers; amounts that whole servers can show; pools and one term for each reservation (RAS expressions 1, 3, 4, eq. 6, 7); the LP |
-//! | `group_limits`, `limit_rows` | what the servers of a group add up to at most; the same as rows of the pooled problem |
+//! | `group_limits`, `limit_rows`, `model_limits` | what the servers of a group add up to at most; the same as rows of the pooled problem |
 //! | `lp`, [`backend`] | programs and where they are solved; the only file that calls HiGHS |
 //! | `subproblem` | one reservation at given prices: relaxation, bound, whole-server assignment |
 //! | `bound`, `warm` | the Lagrangian bound and the volume algorithm; prices for the next solve |
@@ -40,6 +40,7 @@ mod limit_rows;
 mod lp;
 mod means;
 pub mod model;
+mod model_limits;
 mod neighbourhood;
 mod offered;
 mod order;

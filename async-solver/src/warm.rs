@@ -52,7 +52,7 @@ impl WarmStart {
         prices: &[f64],
     ) -> WarmStart {
         let mut pools = pools_by_place(snapshot, model);
-        // Where limits tell pools of a place apart, the dearest of them is kept.
+        // Where limits tell pools of a place apart, the most expensive of them is kept.
         pools.sort_by(|a, b| {
             a.0.cmp(&b.0).then(prices[b.1 as usize].total_cmp(&prices[a.1 as usize]))
         });

@@ -1,5 +1,6 @@
 //! From policies and a world to a program: what must hold, row by row, and what it costs.
 
+use crate::bound::{Bound, Side};
 use crate::cell::{Cell, Number, Truth, amount, compare, number};
 use crate::error::{PolicyError, Refused};
 use crate::formula::{Formula, Lin, Var};
@@ -7,7 +8,6 @@ use crate::interpreter::{Interpreter, Relation, place_of};
 use crate::library::{Library, last_filter, on_large_stack, scalar};
 use crate::lineage::Source;
 use crate::program::Program;
-use crate::relax::{Bound, Side};
 use crate::source::{Kind, Policies, Policy};
 use crate::world::{Value, World};
 use datafusion::common::ScalarValue;

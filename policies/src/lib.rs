@@ -16,6 +16,7 @@
 //! | `program` | variables, derived variables, rows |
 //! | `cell` | cells that decisions touch, and operators on them |
 //! | `interpreter`, `expression`, `plan`, `aggregate` | from plans to relations of such cells |
+//! | `bound` | the limit that a row states |
 //! | `compile` | from policies to what must hold of each row, and what it costs |
 //! | `solve` | the optimum, or a smallest contradiction |
 //! | `relax` | what relaxing one row of a contradiction alone needs |
@@ -28,6 +29,7 @@ pub const RAS: &str = include_str!("../library/ras.sql");
 
 mod aggregate;
 mod audit;
+mod bound;
 mod cases;
 mod cell;
 mod cluster;
@@ -49,13 +51,14 @@ mod text;
 mod world;
 
 pub use audit::{Finding, audit};
+pub use bound::Side;
 pub use cases::{CaseResult, TestError, TestFile};
 pub use cluster::Decides;
 pub use compile::{Compiled, Model};
 pub use error::PolicyError;
 pub use program::Size;
 pub use region_linear::group_limits;
-pub use relax::{Relaxation, Side};
+pub use relax::Relaxation;
 pub use solve::{Achieved, Amount, Effort, Outcome, PolicyRow, Solution, SolveError};
 pub use source::{Kind, Policies, Policy};
 pub use world::{Column, Decided, Table, Type, Value, World, WorldError};

@@ -202,7 +202,7 @@ impl<'a> Limits<'a> {
         Ok((class_of, firsts))
     }
 
-    /// Columns of servers that a policy reads, the decided one aside: every name that stands in an expression. A choice
+    /// Columns of servers that a policy reads, the decided one aside: every name in an expression. A choice
     /// of columns after the last filter says nothing of what holds.
     fn columns_read(&self, filter: &Filter) -> Vec<usize> {
         let mut names = BTreeSet::new();

@@ -1,46 +1,11 @@
 //! What relaxing one row of a contradiction alone needs.
 
+use crate::bound::{Bound, Side};
 use crate::compile::Model;
 use crate::formula::{Formula, Lin};
 use crate::solve::{Amount, Effort, PolicyRow, SolveError};
 use async_solver::Backend;
 use std::fmt;
-
-/// Which side of its limit an amount must be on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// `<=`
-    AtMost,
-    /// `<`
-    Below,
-    /// `>=`
-    AtLeast,
-    /// `>`
-    Above,
-}
-
-impl fmt::Display for Side {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Side::AtMost => "at most",
-            Side::Below => "below",
-            Side::AtLeast => "at least",
-            Side::Above => "above",
-        })
-    }
-}
-
-/// The limit that a row states.
-#[derive(Clone, Debug)]
-pub(crate) struct Bound {
-    /// The amount that is limited.
-    pub lin: Lin,
-    /// Where it is NULL, and so within no limit.
-    pub null: Formula,
-    pub side: Side,
-    /// A constant.
-    pub limit: Lin,
-}
 
 /// What lets all other rows hold, with one row of a contradiction relaxed.
 #[derive(Clone, Debug, PartialEq, Eq)]

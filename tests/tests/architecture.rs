@@ -346,6 +346,8 @@ fn public_fields_have_typed_names() {
         "stored",
         "wanted",
         "unavailability",
+        // Rows of the file of an extra column.
+        "keys",
         // Words of a file, before they are checked.
         "kind",
         "scope",

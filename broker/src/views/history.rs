@@ -4,7 +4,9 @@ use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::SolveId;
 use crate::log::trail::TargetVersion;
-use crate::views::usage::{self, UsageCell, UsageCount};
+use crate::views::time_span::{SAMPLE_EVERY, TimeSpan};
+use crate::views::usage;
+use crate::views::usage_series::{UsageCell, UsageCount};
 use chrono::{DateTime, Utc};
 use fleet::Rru;
 use sqlx::Row;
@@ -67,15 +69,6 @@ pub struct SolveFigures {
     pub buffer_share: Option<f64>,
 }
 
-/// A span of time: what is later than `from`, up to and with `until`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimeSpan {
-    /// Its beginning, not included.
-    pub from: DateTime<Utc>,
-    /// Its end.
-    pub until: DateTime<Utc>,
-}
-
 /// Servers that changed owner within an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntervalOfMoves {
@@ -86,9 +79,6 @@ pub struct IntervalOfMoves {
     /// Idle servers.
     pub idle: i64,
 }
-
-/// The time between two samples of the region.
-pub const SAMPLE_EVERY: Duration = Duration::from_secs(300);
 
 /// The figures of the region at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,8 +5,10 @@
 
 use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
-use crate::views::history::{SAMPLE_EVERY, TimeSpan};
-use crate::views::usage_series::{UsageAsked, UsageChange, UsageSeries, series};
+use crate::views::time_span::{SAMPLE_EVERY, TimeSpan};
+use crate::views::usage_series::{
+    UsageAsked, UsageCell, UsageChange, UsageCount, UsageSeries, series,
+};
 use chrono::{DateTime, Utc};
 use fleet::Rru;
 use sqlx::postgres::PgRow;
@@ -56,34 +58,6 @@ pub(crate) mod sql {
             WHERE NOT EXISTS (SELECT FROM usage_changes u WHERE u.cell_id = c.cell_id)";
         FORGET_TIMES = "DELETE FROM usage_samples WHERE at < clock_timestamp() - make_interval(secs => $1)";
     }
-}
-
-/// What is counted apart. Without hardware type and datacenter: the promise of the reservation.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct UsageCell {
-    /// The owner of the servers; empty: they are free.
-    pub reservation: String,
-    /// The owner of the reservation.
-    pub owner: String,
-    /// Their hardware type.
-    pub hardware_type: String,
-    /// Their datacenter.
-    pub datacenter: String,
-    /// What one of the servers is worth to the reservation.
-    pub value: Rru,
-}
-
-/// What a cell has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct UsageCount {
-    /// Promised capacity, in the cell of the promise.
-    pub promised: Rru,
-    /// Servers in service.
-    pub held: i32,
-    /// Of these, servers with running containers.
-    pub used: i32,
-    /// Of these, servers lent to elastic reservations.
-    pub lent: i32,
 }
 
 /// Writes the sample of the present [`SAMPLE_EVERY`], unless there is one. Cells must be distinct.

@@ -1,9 +1,36 @@
 //! Series from samples of which only changes are stored. Pure: rows in, series out.
 
-use crate::views::usage::{UsageCell, UsageCount};
 use chrono::{DateTime, Utc};
 use fleet::Rru;
 use std::collections::BTreeMap;
+
+/// What is counted apart. Without hardware type and datacenter: the promise of the reservation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UsageCell {
+    /// The owner of the servers; empty: they are free.
+    pub reservation: String,
+    /// The owner of the reservation.
+    pub owner: String,
+    /// Their hardware type.
+    pub hardware_type: String,
+    /// Their datacenter.
+    pub datacenter: String,
+    /// What one of the servers is worth to the reservation.
+    pub value: Rru,
+}
+
+/// What a cell has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsageCount {
+    /// Promised capacity, in the cell of the promise.
+    pub promised: Rru,
+    /// Servers in service.
+    pub held: i32,
+    /// Of these, servers with running containers.
+    pub used: i32,
+    /// Of these, servers lent to elastic reservations.
+    pub lent: i32,
+}
 
 /// What series are told apart by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
