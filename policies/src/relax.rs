@@ -1,11 +1,10 @@
 //! What relaxing one row of a contradiction alone needs.
 
-use crate::bound::{Bound, Side};
+use crate::bound::Side;
 use crate::compile::Model;
 use crate::formula::{Formula, Lin};
 use crate::solve::{Amount, Effort, PolicyRow, SolveError};
 use async_solver::Backend;
-use std::fmt;
 
 /// What lets all other rows hold, with one row of a contradiction relaxed.
 #[derive(Clone, Debug, PartialEq, Eq)]
