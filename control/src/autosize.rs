@@ -132,7 +132,8 @@ fn decision(due: &AutosizeDue, history: Option<&UsageSeries>) -> (AutosizeDecisi
         Action::Grow(to) => (AutosizeAction::Grow, to, GrantPolicy::BestEffort),
         Action::Shrink(to) => (AutosizeAction::Shrink, to, GrantPolicy::All),
     };
-    let to = Rru::from_f64((to * 100.0).ceil() / 100.0).map(|to| to.min(due.autosize.max));
+    // Up to hundredths; what floats add to a whole number is no demand.
+    let to = Rru::from_f64((to * 100.0 - 1e-6).ceil() / 100.0).map(|to| to.min(due.autosize.max));
     match to {
         Some(to) => (AutosizeDecision { action, to: Some(to), reason, request: None }, policy),
         None => unknown(),
