@@ -27,11 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let env = SolveEnv {
         elapsed: &|| began.elapsed(),
         deadline: Some(Duration::from_secs(seconds as u64)),
-        interrupted: &|| false,
-        progress: &|_| (),
-        on_incumbent: &|_| (),
-        backend: &InProcess,
-        warm: None,
+        ..SolveEnv::untimed(&InProcess)
     };
     let solved = solve(&region, &config, &env);
     let region = RegionSnapshot::new(solved.targets.apply(&region))?;

@@ -357,11 +357,8 @@ fn solved(
     let env = SolveEnv {
         elapsed: &|| began.elapsed(),
         deadline: Some(within),
-        interrupted: &|| false,
-        progress: &|_| (),
-        on_incumbent: &|_| (),
-        backend: &OnThreads,
         warm,
+        ..SolveEnv::untimed(&OnThreads)
     };
     // What guarantees nothing is no grant.
     solve(region, &SolverConfig { unguaranteed: false, ..*config }, &env)

@@ -191,11 +191,7 @@ fn next_solve(answer: &Quoted, millis: u64) -> Option<Rru> {
     let env = SolveEnv {
         elapsed: &|| clock.read(),
         deadline: Some(Duration::from_millis(millis)),
-        interrupted: &|| false,
-        progress: &|_| (),
-        on_incumbent: &|_| (),
-        backend: &InProcess,
-        warm: None,
+        ..SolveEnv::untimed(&InProcess)
     };
     let targets: Targets = solve(region, &config(), &env).targets;
     let (before, then) = (shortfalls(region, &answer.plan.before), shortfalls(region, &targets));

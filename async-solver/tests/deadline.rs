@@ -55,11 +55,7 @@ fn solved_by(
     let env = SolveEnv {
         elapsed: &|| clock.read(),
         deadline: Some(deadline),
-        interrupted: &|| false,
-        progress: &|_| (),
-        on_incumbent: &|_| (),
-        backend,
-        warm: None,
+        ..SolveEnv::untimed(backend)
     };
     let outcome = solve(snapshot, &config(), &env);
     (outcome, clock.read())
@@ -101,15 +97,7 @@ fn stopped(
     interrupted: bool,
 ) -> Termination {
     let snapshot = snapshot(world);
-    let env = SolveEnv {
-        elapsed: &|| Duration::ZERO,
-        deadline,
-        interrupted: &|| interrupted,
-        progress: &|_| (),
-        on_incumbent: &|_| (),
-        backend: &InProcess,
-        warm: None,
-    };
+    let env = SolveEnv { deadline, interrupted: &|| interrupted, ..SolveEnv::untimed(&InProcess) };
     let outcome = solve(&snapshot, config, &env);
     assert_valid(&snapshot, &outcome);
     assert_today(&snapshot, config, &outcome);

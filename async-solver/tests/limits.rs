@@ -12,7 +12,6 @@ use async_solver::{
 use brute::Phase1;
 use fleet::{RegionSnapshot, ReservationIx, ReservationKind, Rru, Server, SnapshotParts};
 use std::cell::Cell;
-use std::time::Duration;
 use world::{
     TINY, TOWN, config, empty, for_each, reservation, rru, server, shortfalls, snapshot, worlds,
 };
@@ -174,16 +173,7 @@ fn solved_within(
     limits: &GroupLimits,
     config: &SolverConfig,
 ) -> SolveOutcome {
-    let env = SolveEnv {
-        elapsed: &|| Duration::ZERO,
-        deadline: None,
-        interrupted: &|| false,
-        progress: &|_| (),
-        on_incumbent: &|_| (),
-        backend: &InProcess,
-        warm: None,
-    };
-    solve_within(snapshot, limits, config, &env)
+    solve_within(snapshot, limits, config, &SolveEnv::untimed(&InProcess))
 }
 
 #[test]

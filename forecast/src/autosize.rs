@@ -30,7 +30,7 @@ const KNOWN_HOURS: usize = 24;
 /// What the owner sets, in the unit of the demand.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// The share of hours whose peak of demand the request must cover, above 0 and below 1.
+    /// The share of hours whose peak of demand the request must cover, from 0.5 to 0.9999.
     pub quantile: f64,
     /// The request never falls below it.
     pub min: f64,

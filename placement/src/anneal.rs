@@ -16,10 +16,9 @@ const TOLD: u64 = 256;
 const SAMPLE: usize = 2_000;
 /// Rounds after which the speed of the search is known, and the first temperature chosen.
 const MEASURED: u64 = 64;
-/// The first temperature where there is time for 1,000 moves of each replica, in typical changes. It
-/// rises with the time, up to the limit: more heat than can be cooled slowly is wasted.
+/// The first temperature where there is time for 1,000 moves of each replica or more, in typical changes.
+/// With less time it is lower: more heat than can be cooled slowly is wasted.
 const HEAT: f64 = 10.0;
-const HEAT_LIMIT: f64 = 10.0;
 /// The last temperature, in typical changes. Below it next to nothing is accepted that costs something.
 const COLD: f64 = 0.01;
 
@@ -82,7 +81,7 @@ fn walk(
         }
         if rounds == MEASURED {
             let moves = (MEASURED * ROUND) as f64 / share.max(1e-9) / sizes.len() as f64;
-            heat = (HEAT * (moves / 1_000.0).powf(0.75)).clamp(HEAT / 100.0, HEAT_LIMIT);
+            heat = (HEAT * (moves / 1_000.0).powf(0.75)).clamp(HEAT / 100.0, HEAT);
         }
         let temperature = typical * heat * (COLD / heat).powf(share);
         for _ in 0..ROUND {

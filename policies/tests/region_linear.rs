@@ -5,7 +5,6 @@ use async_solver::random::Random;
 use async_solver::{GroupLimits, SolveEnv, SolverConfig, solve_within};
 use fleet::{RegionSnapshot, ReservationIx, ReservationRow, Targets};
 use policies::{Kind, Policies, Value, World, audit, group_limits};
-use std::time::Duration;
 use testkit::rows::{parts, reservation, rru, server, snapshot};
 
 const LIBRARY: [(&str, &str); 4] = [
@@ -103,15 +102,7 @@ fn a_solve_keeps_policies_that_it_would_break_without() {
     let world = World::region(&snapshot).expect("a region");
     let policies = Policies::parse(LIBRARY).expect("SQL");
     let solved = |limits: &GroupLimits| -> Targets {
-        let env = SolveEnv {
-            elapsed: &|| Duration::ZERO,
-            deadline: None,
-            interrupted: &|| false,
-            progress: &|_| (),
-            on_incumbent: &|_| (),
-            backend: &InProcess,
-            warm: None,
-        };
+        let env = SolveEnv::untimed(&InProcess);
         solve_within(&snapshot, limits, &SolverConfig::default(), &env).targets
     };
     let without = solved(&GroupLimits::default());

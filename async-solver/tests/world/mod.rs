@@ -99,15 +99,7 @@ pub fn solved_from(
     backend: &(dyn Backend + Sync),
     warm: Option<&WarmStart>,
 ) -> SolveOutcome {
-    let env = SolveEnv {
-        elapsed: &|| Duration::ZERO,
-        deadline: None,
-        interrupted: &|| false,
-        progress: &|_| (),
-        on_incumbent: &|_| (),
-        backend,
-        warm,
-    };
+    let env = SolveEnv { warm, ..SolveEnv::untimed(backend) };
     solve(snapshot, config, &env)
 }
 

@@ -44,9 +44,6 @@ Examples:
   ras forecast warm used.csv --value used --every 10m --out warm
   ras forecast warm --server https://ras.example --reservation web --every 1h")]
 pub struct WarmForecast {
-    /// The series.
-    #[command(flatten)]
-    pub of: SeriesFile,
     /// Accepted chance that a step is short
     #[arg(long, value_name = "SHARE", default_value = "0.2%", value_parser = quantity::share)]
     pub chance: f64,
@@ -62,4 +59,7 @@ pub struct WarmForecast {
     /// Folder for the page
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// The series.
+    #[command(flatten)]
+    pub of: SeriesFile,
 }

@@ -244,3 +244,46 @@ fn policy_that_cannot_be_compiled_is_refused_with_its_place() {
         .fails_with(&["none.sql", "cannot be read"]);
     folder.ras("policy check bad.sql").fails_with(&["--snapshot"]);
 }
+
+/// At most 100 servers of reservations in an MSB.
+const PER_MSB: &str = "\
+-- @hard_constraint
+CREATE VIEW per_msb AS
+SELECT s.msb FROM servers s WHERE s.target_reservation IS NOT NULL GROUP BY s.msb HAVING count(*) <= 100;
+";
+
+/// The MSBs that break the policy in a snapshot, as plain SQL finds them.
+fn failing(folder: &Folder, snapshot: &str) -> usize {
+    let done = folder.ras(&format!("policy check per_msb.sql --snapshot {snapshot} --output json"));
+    done.code(2).json()["policies"][0]["fails"].as_array().map_or(0, Vec::len)
+}
+
+#[test]
+fn a_solve_keeps_policies_that_it_would_break_without() {
+    let folder = Folder::new();
+    folder.region("region");
+    folder.write("per_msb.sql", PER_MSB);
+    let today = failing(&folder, "region");
+    let solved = |options: &str| {
+        let line = format!("solve region --out result --gap 1% {options}");
+        let report = folder.ras_json(&line);
+        folder.ras("snapshot next region result --out settled").code(0);
+        (failing(&folder, "settled"), report)
+    };
+    let (without, report) = solved("");
+    assert!(without > today, "{without} MSBs, {today} today");
+    assert!(report["limits"].is_null(), "{report}");
+    let (with, report) = solved("--policies per_msb.sql");
+    assert!(with <= today, "{with} MSBs, {today} today");
+    let limits = report["limits"].as_array().expect("limits");
+    assert_eq!(limits.len(), 9, "one for each MSB: {report}");
+    for of in limits {
+        let [most, before, after] = ["most", "before", "after"].map(|name| of[name].as_i64());
+        assert!(after <= most.max(before), "{of}");
+    }
+    folder.write("soft.sql", &PER_MSB.replace("hard", "soft"));
+    folder
+        .ras("solve region --out refused --policies soft.sql")
+        .fails_with(&["soft.sql:2", "hard"]);
+    assert!(!folder.names().contains(&"refused".to_owned()), "nothing is written");
+}

@@ -8,15 +8,15 @@ use std::path::PathBuf;
 /// A file of daily series, and how they are forecast.
 #[derive(Debug, Args)]
 pub struct DailySeries {
-    /// The series.
-    #[command(flatten)]
-    pub file: SeriesFile,
     /// Train neural networks as well; takes about 10 s for 40 series of 900 days
     #[arg(long)]
     pub networks: bool,
     /// Seed of the networks
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub seed: u64,
+    /// The series. Last, because its headings hold for all options after it.
+    #[command(flatten)]
+    pub file: SeriesFile,
 }
 
 /// `ras forecast demand`
@@ -35,9 +35,6 @@ Examples:
   ras forecast demand used.csv --output json
   ras forecast demand --server https://ras.example --by hardware_type,datacenter")]
 pub struct DemandForecast {
-    /// The file, and how it is forecast
-    #[command(flatten)]
-    pub of: DailySeries,
     /// Days ahead
     #[arg(long, value_name = "DAYS", default_value_t = 28,
           value_parser = clap::value_parser!(u8).range(1..=90))]
@@ -45,6 +42,9 @@ pub struct DemandForecast {
     /// Show all methods on the test period
     #[arg(long)]
     pub compare: bool,
+    /// The file, and how it is forecast
+    #[command(flatten)]
+    pub of: DailySeries,
 }
 
 /// `ras forecast orders`
@@ -63,9 +63,6 @@ Examples:
   ras forecast orders used.csv --stock stock.csv --quantile 90% --period 7 --lead 42
   ras forecast orders --server https://ras.example --by hardware_type,datacenter")]
 pub struct OrdersForecast {
-    /// The file, and how it is forecast
-    #[command(flatten)]
-    pub of: DailySeries,
     /// CSV of free servers and known orders; of a region's history: the free servers of the region
     /// by default
     #[arg(long, value_name = "STOCK")]
@@ -81,4 +78,7 @@ pub struct OrdersForecast {
     #[arg(long, value_name = "DAYS", default_value_t = 21,
           value_parser = clap::value_parser!(u8).range(1..=60))]
     pub lead: u8,
+    /// The file, and how it is forecast
+    #[command(flatten)]
+    pub of: DailySeries,
 }
