@@ -2,7 +2,9 @@
 
 use super::Overlap;
 use crate::cluster::{Amount, Cluster, DomainIx, GroupIx, LevelIx, NodeIx, Rule};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// A replica that goes to another node. `from` is a node that holds it: lost and new replicas have none.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +59,7 @@ pub(super) struct Counter {
     pub(super) group: GroupIx,
     pub(super) level: LevelIx,
     /// The domains that legs touch, the same for all counters of a level.
-    pub(super) domains: Vec<DomainIx>,
+    pub(super) domains: Rc<[DomainIx]>,
     pub(super) per_domain: u32,
     pub(super) at_least: u32,
     pub(super) at_most: u32,
@@ -105,7 +107,12 @@ pub(super) struct Start<'a> {
     groups: Vec<Vec<GroupIx>>,
     /// Positions of the rules about a group.
     rules: BTreeMap<GroupIx, Vec<usize>>,
+    /// Members of groups by domain, of those that a board asked for: many boards are made from one start.
+    members: RefCell<BTreeMap<(GroupIx, LevelIx), Rc<Members>>>,
 }
+
+/// Domains where a group has members, with their number.
+type Members = [(DomainIx, u32)];
 
 fn groups_of(rule: &Rule) -> Vec<GroupIx> {
     match *rule {
@@ -139,7 +146,7 @@ impl<'a> Start<'a> {
                 groups[member.ix()].push(*group);
             }
         }
-        Start { cluster, overlap, at, usage, groups, rules }
+        Start { cluster, overlap, at, usage, groups, rules, members: RefCell::default() }
     }
 
     pub(super) fn groups_of(&self, replica: usize) -> &[GroupIx] {
@@ -207,10 +214,15 @@ impl<'a> Start<'a> {
         let rules: BTreeSet<usize> =
             groups.iter().flat_map(|group| &self.rules[group]).copied().collect();
         let mut known = BTreeMap::new();
+        let mut domains: BTreeMap<LevelIx, Rc<[DomainIx]>> = BTreeMap::new();
         for rule in rules {
             let mut counter = |group, level| {
                 *known.entry((group, level)).or_insert_with(|| {
-                    board.counters.push(self.counter(group, level, touched));
+                    let domains = domains.entry(level).or_insert_with(|| {
+                        let of = touched.iter().map(|node| self.cluster.domain(level, *node));
+                        of.collect::<BTreeSet<_>>().into_iter().collect()
+                    });
+                    board.counters.push(self.counter(group, level, domains));
                     board.counters.len() - 1
                 })
             };
@@ -244,13 +256,26 @@ impl<'a> Start<'a> {
         }
     }
 
-    fn counter(&self, group: GroupIx, level: LevelIx, touched: &BTreeSet<NodeIx>) -> Counter {
-        let domains: BTreeSet<DomainIx> =
-            touched.iter().map(|node| self.cluster.domain(level, *node)).collect();
-        let mut members: BTreeMap<DomainIx, u32> = BTreeMap::new();
-        for member in &self.cluster.groups[group.ix()].members {
-            if let Some(node) = self.at[member.ix()] {
-                *members.entry(self.cluster.domain(level, node)).or_default() += 1;
+    /// Members of a group by domain, where there are some.
+    fn members(&self, group: GroupIx, level: LevelIx) -> Rc<Members> {
+        let count = || {
+            let mut members: BTreeMap<DomainIx, u32> = BTreeMap::new();
+            for member in &self.cluster.groups[group.ix()].members {
+                if let Some(node) = self.at[member.ix()] {
+                    *members.entry(self.cluster.domain(level, node)).or_default() += 1;
+                }
+            }
+            members.into_iter().collect()
+        };
+        Rc::clone(self.members.borrow_mut().entry((group, level)).or_insert_with(count))
+    }
+
+    fn counter(&self, group: GroupIx, level: LevelIx, domains: &Rc<[DomainIx]>) -> Counter {
+        let found = self.members(group, level);
+        let mut members = vec![0; domains.len()];
+        for (domain, count) in found.iter() {
+            if let Ok(at) = domains.binary_search(domain) {
+                members[at] = *count;
             }
         }
         Counter {
@@ -262,9 +287,9 @@ impl<'a> Start<'a> {
             needs: Vec::new(),
             needed_by: Vec::new(),
             apart: Vec::new(),
-            used: u32::try_from(members.len()).unwrap_or(u32::MAX),
-            members: domains.iter().map(|at| members.get(at).copied().unwrap_or(0)).collect(),
-            domains: domains.into_iter().collect(),
+            used: u32::try_from(found.len()).unwrap_or(u32::MAX),
+            members,
+            domains: Rc::clone(domains),
         }
     }
 

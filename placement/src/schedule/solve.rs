@@ -3,7 +3,7 @@
 use super::board::{Board, OnNode};
 use super::position::Position;
 use crate::cluster::Amount;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the legs of a board can do.
 #[derive(Clone, Debug)]
@@ -179,66 +179,206 @@ fn greedy(board: &Board, order: &Order, taste: Taste) -> Solved {
     if taste != Taste::InOrder {
         rest.sort_by_key(|leg| (std::cmp::Reverse(order.tail[*leg]), *leg));
     }
+    let mut arrivals = Arrivals::of(board, &rest);
+    let mut waiting = Waiting::new(board, &rest);
     let mut done = vec![false; rest.len()];
     let mut phases = Vec::new();
-    while !rest.is_empty() {
+    loop {
         let ready = |leg: &usize| board.effects[*leg].after.is_none_or(|before| done[before]);
-        let ready: Vec<usize> = rest.iter().copied().filter(ready).collect();
-        let arrivals = Arrivals::of(board, &rest);
-        let eager = |leg: &usize| {
+        let eager = |leg: usize| {
             taste != Taste::Patient
-                || order.tail[*leg] > 1
-                || arrivals.have_room(board, &position, *leg)
+                || order.tail[leg] > 1
+                || arrivals.have_room(board, &position, leg)
         };
-        let first: Vec<usize> = ready.iter().copied().filter(eager).collect();
-        let mut phase = fill(board, &mut position, &first);
-        if phase.is_empty() && first.len() < ready.len() {
-            phase = fill(board, &mut position, &ready);
+        let are_patient = waiting.be_patient(|leg| !eager(leg));
+        let first: Vec<usize> = waiting.awake().filter(ready).collect();
+        let mut phase = waiting.fill(&mut position, &first);
+        if phase.is_empty() && are_patient {
+            waiting.wake_patient();
+            let all: Vec<usize> = waiting.awake().filter(ready).collect();
+            phase = waiting.fill(&mut position, &all);
         }
         if phase.is_empty() {
             break;
         }
         position.close(board, &phase);
-        phase.iter().for_each(|leg| done[*leg] = true);
-        rest.retain(|leg| !done[*leg]);
+        for leg in &phase {
+            arrivals.remove(board, *leg);
+            done[*leg] = true;
+        }
         phase.sort_unstable();
         phases.push(phase);
     }
+    rest.retain(|leg| !done[*leg]);
     rest.sort_unstable();
     Solved { phases, rest, bound: 0, steps: 0 }
 }
 
-/// As many of the legs as can run at once, in their order.
-fn fill(board: &Board, position: &mut Position, legs: &[usize]) -> Vec<usize> {
-    let mut phase: Vec<usize> = legs.to_vec();
-    phase.retain(|leg| position.begin(board, *leg).is_ok());
-    // What one leg may not end with may be another leg that is taken out: until none is.
-    let mut before = usize::MAX;
-    while phase.len() < before {
-        before = phase.len();
-        phase.reverse();
+/// Legs in no phase yet. A leg that could not begin sleeps until something changes where it goes, so a long
+/// schedule costs what changes and not all legs in each phase.
+struct Waiting<'b, 'c> {
+    board: &'b Board<'c>,
+    /// Legs by rank: the order in which they are tried.
+    by_rank: Vec<usize>,
+    rank: Vec<usize>,
+    /// Ranks of the legs that may be able to begin.
+    awake: BTreeSet<usize>,
+    /// Ranks of the legs that may be able to begin, but would be in another's way.
+    patient: BTreeSet<usize>,
+    /// By leg.
+    is_asleep: Vec<bool>,
+    places: Places,
+    /// Legs by the places that they read.
+    readers: Vec<Vec<usize>>,
+}
+
+/// Nodes, and domains of counters, by number.
+struct Places {
+    /// The number of the first domain of each counter.
+    domains: Vec<usize>,
+    count: usize,
+}
+
+impl Places {
+    fn of(board: &Board) -> Places {
+        let mut count = board.nodes.len();
+        let mut domains = Vec::with_capacity(board.counters.len());
+        for counter in &board.counters {
+            domains.push(count);
+            count += counter.domains.len();
+        }
+        Places { domains, count }
+    }
+
+    /// What says whether a leg can begin.
+    fn read<'b>(&'b self, board: &'b Board, leg: usize) -> impl Iterator<Item = usize> + 'b {
+        let effect = &board.effects[leg];
+        let counters = effect.counters.iter().flat_map(|on| {
+            let apart = board.counters[on.counter].apart.iter();
+            apart.chain([&on.counter]).map(|of| self.domains[*of] + on.new)
+        });
+        effect.nodes.iter().map(|on| on.node).chain(counters)
+    }
+
+    /// What changes when a leg ends.
+    fn written<'b>(&'b self, board: &'b Board, leg: usize) -> impl Iterator<Item = usize> + 'b {
+        let effect = &board.effects[leg];
+        let counters = effect.counters.iter().flat_map(|on| {
+            on.old.into_iter().chain([on.new]).map(|domain| self.domains[on.counter] + domain)
+        });
+        effect.nodes.iter().map(|on| on.node).chain(counters)
+    }
+}
+
+impl<'b, 'c> Waiting<'b, 'c> {
+    fn new(board: &'b Board<'c>, by_rank: &[usize]) -> Waiting<'b, 'c> {
+        let mut rank = vec![0; by_rank.len()];
+        by_rank.iter().enumerate().for_each(|(at, leg)| rank[*leg] = at);
+        let places = Places::of(board);
+        let mut readers = vec![Vec::new(); places.count];
+        for leg in 0..by_rank.len() {
+            places.read(board, leg).for_each(|place| readers[place].push(leg));
+        }
+        Waiting {
+            board,
+            awake: (0..by_rank.len()).collect(),
+            by_rank: by_rank.to_vec(),
+            rank,
+            patient: BTreeSet::new(),
+            is_asleep: vec![false; by_rank.len()],
+            places,
+            readers,
+        }
+    }
+
+    /// Legs that may be able to begin, in their order.
+    fn awake(&self) -> impl Iterator<Item = usize> {
+        self.awake.iter().map(|rank| self.by_rank[*rank])
+    }
+
+    /// Puts aside the legs that would be in another's way. Whether there are any.
+    fn be_patient(&mut self, would: impl Fn(usize) -> bool) -> bool {
+        let (patient, awake) = std::mem::take(&mut self.awake)
+            .into_iter()
+            .partition::<BTreeSet<usize>, _>(|rank| would(self.by_rank[*rank]));
+        self.patient.extend(patient);
+        self.awake = awake;
+        !self.patient.is_empty()
+    }
+
+    /// Takes back the legs that were put aside.
+    fn wake_patient(&mut self) {
+        self.awake.append(&mut self.patient);
+    }
+
+    /// Takes the legs of a phase out, and wakes those that read what they change.
+    fn done(&mut self, phase: &[usize]) {
+        let places = phase.iter().flat_map(|leg| self.places.written(self.board, *leg));
+        let places: BTreeSet<usize> = places.collect();
+        for leg in places.iter().flat_map(|place| &self.readers[*place]) {
+            let rank = self.rank[*leg];
+            if std::mem::take(&mut self.is_asleep[*leg]) || self.patient.remove(&rank) {
+                self.awake.insert(rank);
+            }
+        }
+        phase.iter().for_each(|leg| {
+            self.awake.remove(&self.rank[*leg]);
+        });
+    }
+
+    /// As many of the legs as can run at once, in their order.
+    fn fill(&mut self, position: &mut Position, legs: &[usize]) -> Vec<usize> {
+        let board = self.board;
+        let mut phase: Vec<usize> = legs.to_vec();
+        let mut barred = Vec::new();
         phase.retain(|leg| {
-            let ends = position.end(board, *leg).is_ok();
-            if !ends {
-                position.cancel(board, *leg);
-            }
-            ends
-        });
-        phase.reverse();
-    }
-    if phase.is_empty() {
-        // What fails together may be done alone.
-        let alone = legs.iter().copied().find(|leg| {
             let begins = position.begin(board, *leg).is_ok();
-            let ends = begins && position.end(board, *leg).is_ok();
-            if begins && !ends {
-                position.cancel(board, *leg);
+            if !begins {
+                barred.push(*leg);
             }
-            ends
+            begins
         });
-        phase.extend(alone);
+        // What one leg may not end with may be another leg that is taken out: until none is.
+        let mut cancelled = Vec::new();
+        let mut before = usize::MAX;
+        while phase.len() < before {
+            before = phase.len();
+            phase.reverse();
+            phase.retain(|leg| {
+                let ends = position.end(board, *leg).is_ok();
+                if !ends {
+                    position.cancel(board, *leg);
+                    cancelled.push(*leg);
+                }
+                ends
+            });
+            phase.reverse();
+        }
+        if phase.is_empty() {
+            // What fails together may be done alone.
+            let alone = legs.iter().copied().find(|leg| {
+                let begins = position.begin(board, *leg).is_ok();
+                let ends = begins && position.end(board, *leg).is_ok();
+                if begins && !ends {
+                    position.cancel(board, *leg);
+                }
+                ends
+            });
+            phase.extend(alone);
+        }
+        // A leg that was taken out may have barred others.
+        let freed = cancelled.iter().flat_map(|leg| self.places.written(board, *leg));
+        let freed: BTreeSet<usize> = freed.collect();
+        for leg in barred {
+            let may_begin = || self.places.read(board, leg).any(|place| freed.contains(&place));
+            if freed.is_empty() || !may_begin() {
+                self.is_asleep[leg] = true;
+                self.awake.remove(&self.rank[leg]);
+            }
+        }
+        self.done(&phase);
+        phase
     }
-    phase
 }
 
 /// What some legs put onto nodes and into domains.
@@ -262,6 +402,20 @@ impl Arrivals {
             }
         }
         Arrivals { nodes, members }
+    }
+
+    /// Takes out a leg that has arrived.
+    fn remove(&mut self, board: &Board, leg: usize) {
+        let effect = &board.effects[leg];
+        for on in &effect.nodes {
+            let arrive = self.nodes[on.node].iter_mut();
+            arrive.zip(&on.extra).for_each(|(all, extra)| *all -= extra);
+        }
+        for on in &effect.counters {
+            if let Some(arrive) = self.members.get_mut(&(on.counter, on.new)) {
+                *arrive -= 1;
+            }
+        }
     }
 
     /// Whether a leg that starts now can never be in the way of the others: where it goes there is room for
