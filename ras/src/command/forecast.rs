@@ -1,7 +1,10 @@
 //! `ras forecast`
 
 mod long;
+mod orders;
+mod plan;
 mod series;
+mod spares;
 
 use crate::cli::{ForecastCommand, WarmForecast};
 use crate::context::Context;
@@ -27,7 +30,9 @@ pub(super) fn run(command: &ForecastCommand, context: &Context) -> Result<Verdic
     match command {
         ForecastCommand::Warm(options) => warm(options, context),
         ForecastCommand::Demand(options) => long::demand(options, context),
-        ForecastCommand::Orders(options) => long::orders(options, context),
+        ForecastCommand::Orders(options) => orders::run(options, context),
+        ForecastCommand::Plan(options) => plan::run(options, context),
+        ForecastCommand::Spares(options) => spares::run(options, context),
     }
 }
 
