@@ -52,7 +52,7 @@ fn cluster(machines: usize, running: &[Live], new: &[Request]) -> Cluster {
     .build()
 }
 
-/// Places requests by step on at most so many machines, which must be enough.
+/// Places requests by step on at most `machines` machines, which must be enough.
 pub fn pack(
     steps: &[Vec<Request>],
     machines: usize,

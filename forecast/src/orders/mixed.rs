@@ -83,7 +83,7 @@ pub fn advise_types(
     let horizon = demands.iter().map(|of| of.path.len()).max().unwrap_or(0);
     let shortest = leads.first().copied().unwrap_or(1);
     let stock = |days: usize| -> Vec<u64> { types.iter().map(|of| of.by(days)).collect() };
-    // With what is there, day by day: only the free ones, so whatever is not served is short.
+    // With what is there, day by day: nothing can be ordered, so what is not served is short.
     let (mut runs_out, mut short_rru) = (None, 0.0_f64);
     for day in 1..=horizon {
         let plan = without_orders(types, demands, &stock(day), day..day + 1, nodes)?;
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn the_cheapest_mix_serves_several_demands() {
-        // The first demand can use both types, the second only the dear one, which is free in part.
+        // The first demand can use both types, the second only the expensive one, which is free in part.
         let types = [stock(1.0, 7, 10), stock(5.0, 7, 10)];
         let demands = [growing(15.0, 0.0, vec![1.0, 1.0]), growing(12.0, 0.0, vec![0.0, 1.0])];
         let advice = advise_types(&types, &demands, 7, 100_000).expect("valid");

@@ -37,7 +37,7 @@ fn demand_in_rru_is_translated_into_types() {
     // db needs 50 of "new", which leaves 10 RRU for web: 420 in all, and web has 399 and grows by one a day. So
     // it lasts for three weeks, and an order of "old" today covers a week after them.
     let [new, old] = [0, 1].map(|of| answer["order"][of].as_u64().expect("a number"));
-    assert_eq!(new, 0, "dearer for each RRU: {answer}");
+    assert_eq!(new, 0, "more expensive for each RRU: {answer}");
     assert!((3..=15).contains(&old), "{answer}");
     assert!(answer["runs_out_on"].as_str().is_some_and(|day| day >= "2026-08-05"), "{answer}");
     assert_eq!(answer["unserved_rru"], 0.0);

@@ -223,7 +223,7 @@ fn method() -> Markup {
                 li { "Missing is what a reservation lacks of its request now or, with an embedded buffer, after the loss of an MSB; "
                     "missing now is what it lacks of it at once." }
                 li { "Without an MSB: its servers are out of service. Embedded buffers are used up then, so none is asked for." }
-                li { "Would help: so many servers of one type cover the shortfall; types are alternatives. New servers of a reservation "
+                li { "Would help: this number of servers of one type covers the shortfall; types are alternatives. New servers of a reservation "
                     "with an embedded buffer are counted as spread over all MSBs." }
             }
         }
