@@ -61,9 +61,10 @@ pub struct MixedAdvice {
     pub unserved_rru: f64,
     /// Cost of `order` and `later`.
     pub cost: f64,
-    /// The plan of the longest lead time costs at least this, shortfalls priced as [`Translation::penalty`] says.
+    /// A proved bound on `cost` for any plan of the longest lead time, given what shorter ones order today; what no
+    /// type serves is priced as [`Translation::penalty`] says.
     pub bound: f64,
-    /// Whether that plan is proved to be the cheapest.
+    /// Whether the plan of each lead time is proved to be the cheapest.
     pub is_exact: bool,
 }
 
@@ -98,6 +99,7 @@ pub fn advise_types(
     }
     let mut order = vec![0_u64; types.len()];
     let mut last: Option<Translation> = None;
+    let mut is_exact = true;
     for &lead in &leads {
         let owned = stock(lead);
         let offers: Vec<Offer> = (types.iter().zip(&owned).zip(&order))
@@ -110,6 +112,7 @@ pub fn advise_types(
         for ((of, ordered), more) in types.iter().zip(&mut order).zip(&plan.order) {
             *ordered += if of.lead.max(1) == lead { *more } else { 0 };
         }
+        is_exact &= plan.is_exact;
         last = Some(plan);
     }
     let longest = leads.last().copied().unwrap_or(1);
@@ -124,8 +127,11 @@ pub fn advise_types(
         .map(|((spare, cancelled), of)| (spare - cancelled).min(of.owned))
         .collect();
     let all = types.iter().zip(&order).zip(&later);
+    let cost = all
+        .map(|((of, order), later)| of.cost * (order + later) as f64)
+        .fold(0.0, |sum, of| sum + of);
     Ok(MixedAdvice {
-        cost: all.map(|((of, order), later)| of.cost * (order + later) as f64).sum(),
+        cost,
         order,
         later,
         cancel,
@@ -133,8 +139,8 @@ pub fn advise_types(
         runs_out,
         short_rru,
         unserved_rru: last.as_ref().map_or(0.0, |plan| plan.short),
-        bound: last.as_ref().map_or(0.0, |plan| plan.bound),
-        is_exact: last.is_none_or(|plan| plan.is_exact),
+        bound: last.as_ref().map_or(0.0, |plan| cost - plan.cost + plan.bound),
+        is_exact,
     })
 }
 

@@ -25,7 +25,7 @@ pub enum ForecastCommand {
     /// Say which hardware to order, to cancel and to decommission
     Orders(OrdersForecast),
     /// Say who is short in the coming weeks if requests grow, an MSB is lost or no order arrives
-    Plan(PlanForecast),
+    Plan(Box<PlanForecast>),
     /// Say how many spares each hardware type needs, from its failures
     Spares(SparesForecast),
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs;
 
-const PLAN: &str = "forecast plan region --weeks 2 --scenario growth=2 --gap 5% --deadline 20s";
+const PLAN: &str = "forecast plan region --weeks 2 --scenario growth=2 --gap 5% --deadline 8s";
 
 fn missing(answer: &Value, week: usize) -> f64 {
     let cases = answer["cases"].as_array().expect("cases");
@@ -46,7 +46,7 @@ fn growth_makes_reservations_short_and_the_servers_named_help() {
 fn lost_msb_is_solved_beside_each_week() {
     let folder = Folder::new();
     folder.region("region");
-    let line = "forecast plan region --weeks 1 --gap 5% --deadline 20s --msb-lost";
+    let line = "forecast plan region --weeks 1 --gap 5% --deadline 8s --msb-lost";
     let all = folder.ras_json(line);
     let cases = all["cases"].as_array().expect("cases");
     assert_eq!(cases.len(), 10, "the week, and without each of nine MSBs");

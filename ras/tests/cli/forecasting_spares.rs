@@ -30,7 +30,9 @@ fn spares_go_to_the_types_that_fail() {
     assert_eq!(answer["format"], "ras-forecast-spares/1");
     assert_eq!(answer["types"][0]["name"], "busy");
     let [fixed, shared, chance] = [0, 1, 2].map(|rule| &answer["rules"][rule]);
-    assert_eq!((&fixed["total"], &shared["total"]), (&20.into(), &20.into()));
+    // A spare that no type can need is left over.
+    assert_eq!(fixed["total"], 20);
+    assert!(shared["total"].as_u64().is_some_and(|total| (1..=20).contains(&total)), "{shared}");
     // Half of the time one is down, at random: 98.6 % of the time at most two.
     assert_eq!(chance["spares"][0], 3, "{chance}");
     let missing = |of: &serde_json::Value| of["expected_missing_rru"].as_f64().expect("a number");

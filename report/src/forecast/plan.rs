@@ -224,7 +224,7 @@ fn method() -> Markup {
                     "missing now is what it lacks of it at once." }
                 li { "Without an MSB: its servers are out of service. Embedded buffers are used up then, so none is asked for." }
                 li { "Would help: this number of servers of one type covers the shortfall; types are alternatives. New servers of a reservation "
-                    "with an embedded buffer are counted as spread over all MSBs." }
+                    "with an embedded buffer are counted as spread over the MSBs that have their type." }
             }
         }
     }

@@ -65,15 +65,13 @@ fn is_field(kind: &DataType) -> bool {
 
 /// The fields of a column, as CSV would have them.
 fn texts(array: &ArrayRef) -> Vec<String> {
-    let numbers = match array.data_type() {
+    match array.data_type() {
         DataType::Int32 => each(array.as_primitive::<Int32Type>(), |value| value.to_string()),
         DataType::Int64 => each(array.as_primitive::<Int64Type>(), |value| value.to_string()),
         DataType::Float64 => each(array.as_primitive::<Float64Type>(), |value| value.to_string()),
         DataType::Boolean => {
             let flags = array.as_boolean().iter();
-            return flags
-                .map(|flag| flag.map_or_else(String::new, |flag| flag.to_string()))
-                .collect();
+            flags.map(|flag| flag.map_or_else(String::new, |flag| flag.to_string())).collect()
         }
         DataType::Timestamp(TimeUnit::Second, _) => {
             each(array.as_primitive::<TimestampSecondType>(), |value| instant(value, 1_000_000))
@@ -92,10 +90,9 @@ fn texts(array: &ArrayRef) -> Vec<String> {
             let texts = crate::table::texts(array, &mut |text| text.into());
             let text =
                 |text: Option<fleet::Name>| text.map_or_else(String::new, |text| text.to_string());
-            return texts.into_iter().map(text).collect();
+            texts.into_iter().map(text).collect()
         }
-    };
-    numbers
+    }
 }
 
 fn each<T: ArrowPrimitiveType>(

@@ -197,8 +197,12 @@ fn text(answer: &Answer) -> String {
             " After the lead times {short} RRU are left that no type can serve."
         ));
     }
-    let proof = if advice.is_exact { "the least" } else { "not proved to be the least" };
-    text.push_str(&format!(" Cost {}, {proof}.", decimal(advice.cost)));
+    let cost = decimal(advice.cost);
+    text.push_str(&if advice.is_exact {
+        format!(" Cost {cost}, for each lead time the least.")
+    } else {
+        format!(" Cost {cost}, at least {}.", decimal(advice.bound))
+    });
     for of in &answer.series {
         text.push_str(&notes(&of.name, &of.doubts));
     }
