@@ -11,8 +11,8 @@
 use async_solver::backend::{LpProblem, LpRequest, LpSolution, solve_with_highs};
 use async_solver::random::Random;
 use async_solver::{
-    Backend, Concession, LpFailure, LpJob, Means, QuoteContext, Quoted, SolveEnv, SolveOutcome,
-    SolverConfig, WarmStart, quote, solve,
+    Backend, Concession, LpFailure, LpJob, Means, OfferedPlan, QuoteContext, Quoted, SolveEnv,
+    SolveOutcome, SolverConfig, WarmStart, quote, solve,
 };
 use datasets::generate::{GenerateOptions, Profile, State, generate};
 use datasets::import::{ImportOptions, import_csv};
@@ -247,12 +247,17 @@ impl Measured {
         }
     }
 
-    fn ask(&self, request: &CapacityRequest) -> Result<(Quoted, f64), Box<dyn Error>> {
+    fn ask(
+        &self,
+        request: &CapacityRequest,
+        offered: &[OfferedPlan],
+    ) -> Result<(Quoted, f64), Box<dyn Error>> {
         let began = now();
         let context = QuoteContext {
             snapshot: &self.region,
             config: &self.config,
             warm: Some(&self.warm),
+            offered,
             means: Means {
                 backend: &OnThreads,
                 elapsed: &|| began.elapsed(),
@@ -265,7 +270,7 @@ impl Measured {
     }
 
     fn compare(&self, what: &str, request: &CapacityRequest) -> Result<Compared, Box<dyn Error>> {
-        let (answer, plan_seconds) = self.ask(request)?;
+        let (answer, plan_seconds) = self.ask(request, &[])?;
         let region = &answer.region;
         let asked = region.reservations[answer.reservation.ix()].capacity;
         let granted = answer.granted.min(asked);
@@ -275,7 +280,7 @@ impl Measured {
         let (mut offers, mut offered, mut dearer) = (Vec::new(), "-".to_owned(), false);
         for of in alternatives {
             let Concession::FewerRru(amount) = of.concession else { continue };
-            let (other, _) = self.ask(&of.request)?;
+            let (other, _) = self.ask(&of.request, std::slice::from_ref(&of.plan))?;
             let is_granted = other.refusal.is_none();
             offered = format!("{amount}{}", if is_granted { "" } else { " refused" });
             dearer = amount >= granted && answer.plan.price > of.cost.price + 1e-6;
@@ -352,11 +357,8 @@ fn solved(
     let env = SolveEnv {
         elapsed: &|| began.elapsed(),
         deadline: Some(within),
-        interrupted: &|| false,
-        progress: &|_| (),
-        on_incumbent: &|_| (),
-        backend: &OnThreads,
         warm,
+        ..SolveEnv::untimed(&OnThreads)
     };
     // What guarantees nothing is no grant.
     solve(region, &SolverConfig { unguaranteed: false, ..*config }, &env)

@@ -131,7 +131,7 @@ impl<'a> Neighbourhood<'a> {
             let term = &model.terms[number];
             let mut slack = state.costs[number] - self.prices.terms[number].value;
             for (item, &count) in term.items.iter().zip(&state.counts[number]) {
-                slack += self.prices.prices[item.pool as usize] * f64::from(count);
+                slack += model.price_of(item, &self.prices.prices) * f64::from(count);
                 slack -= model.leave_price(item);
             }
             self.short[number] = term.shortfall(&state.counts[number]) > 0;

@@ -96,7 +96,7 @@ impl<'a> SubMip<'a> {
         };
         put(state, counts);
         let fits = state.used.iter().zip(&model.pools).all(|(&used, pool)| used <= pool.size);
-        if fits {
+        if fits && state.is_within_limits(model) {
             let cost = before - self.cost(ineligible_held, state);
             let order = state.levels(model).cmp(&missing);
             if order.is_lt() || order.is_eq() && cost > 1e-7 {

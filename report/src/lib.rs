@@ -44,7 +44,7 @@ pub use self::forecast::{
     PlanPage, PlanRow, PlanWeek, SparesPage, WarmPage, WarmSeries, render as render_warm,
     render_plan, render_spares,
 };
-pub use self::placement::{PlacementPage, render as render_placement};
+pub use self::placement::{Emptied, PlacementPage, render as render_placement};
 use assignment::AssignmentSummary;
 use buffer::BufferShares;
 use fleet::{RegionSnapshot, Targets};

@@ -275,7 +275,9 @@ impl Thought<'_> {
                 let (servers, holders) = self.kept(limit);
                 let (servers, holders) =
                     (counted(servers, "server"), counted(holders, "other reservation"));
-                format!("{servers} of its types are held by {holders}, and no exchange was found")
+                format!(
+                    "{servers} of its types are held by {holders}, for which no other servers were found"
+                )
             }
             LimitName::HardwareTypes => {
                 let names = &self.ledger.snapshot.hardware_types;
@@ -293,7 +295,7 @@ impl Thought<'_> {
                 let rule = reservation.replica_rule.map_or((0, 0), |of| (of.per_msb, of.replicas));
                 let [most] = amounts([reservation.msb_max().unwrap_or_default()]);
                 format!(
-                    "at most {} of its {} replicas, {most} RRU, may be in one MSB",
+                    "at most {} of its {} replicas ({most} RRU) may be in one MSB",
                     rule.0, rule.1
                 )
             }
@@ -308,14 +310,14 @@ impl Thought<'_> {
                 let offer = self.offer(Lifted::default());
                 let [all, left] = amounts([offer.guaranteed(false), offer.guaranteed(true)]);
                 format!(
-                    "it must survive the loss of any one MSB: of {all} RRU within reach, {left} are \
-                     left after the loss"
+                    "it must survive the loss of any one MSB: of the {all} RRU within reach, {left} are \
+                     left after the worst loss"
                 )
             }
             LimitName::Region => {
-                "the region has too few servers, even if every other limit is lifted: servers of \
-                 other reservations, shared buffers, unavailable servers, further types, further \
-                 datacenters, affinity, replica rule and embedded buffer"
+                "the region has too few servers, even with all servers of other reservations and shared \
+                 buffers, all unavailable servers, further types and datacenters, and without affinity, \
+                 replica rule and embedded buffer"
                     .to_owned()
             }
         }

@@ -160,7 +160,8 @@ impl Program {
                 .regress
         };
         let order = state.levels(model).cmp(&missing);
-        let is_better = order.is_lt() || order.is_eq() && gain > 1e-7;
+        let is_better =
+            (order.is_lt() || order.is_eq() && gain > 1e-7) && state.is_within_limits(model);
         if is_better && !self.terms.iter().any(regresses) {
             for &term in &self.terms {
                 network.holders[term as usize].limit_msbs();

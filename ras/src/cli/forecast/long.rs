@@ -8,15 +8,15 @@ use std::path::PathBuf;
 /// A file of daily series, and how they are forecast.
 #[derive(Debug, Args)]
 pub struct DailySeries {
-    /// The series.
-    #[command(flatten)]
-    pub file: SeriesFile,
     /// Train neural networks as well; takes about 10 s for 40 series of 900 days
     #[arg(long)]
     pub networks: bool,
     /// Seed of the networks
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub seed: u64,
+    /// The series. Last, because its headings hold for all options after it.
+    #[command(flatten)]
+    pub file: SeriesFile,
 }
 
 /// `ras forecast demand`
@@ -25,18 +25,16 @@ pub struct DailySeries {
 SERIES is CSV with a header line: a column of dates and one of demand, such as servers in use at the peak of
 the day, one value a day. Each series is forecast by the method with the least loss in a validation
 period. A test period after it judges that method: --compare shows it beside all others
-(docs/forecasts.md).
+(docs/forecasts.md). Without SERIES it is the daily peaks of a region's history, up to yesterday.
 
 Missing days are filled in and listed. Anything else that is wrong with the file is refused with its line.
 
 Examples:
   ras forecast demand used.csv --time date --value max --by region,type
   ras forecast demand used.csv --days 50 --networks --compare
-  ras forecast demand used.csv --output json")]
+  ras forecast demand used.csv --output json
+  ras forecast demand --server https://ras.example --by hardware_type,datacenter")]
 pub struct DemandForecast {
-    /// The file, and how it is forecast
-    #[command(flatten)]
-    pub of: DailySeries,
     /// Days ahead
     #[arg(long, value_name = "DAYS", default_value_t = 28,
           value_parser = clap::value_parser!(u8).range(1..=90))]
@@ -44,6 +42,9 @@ pub struct DemandForecast {
     /// Show all methods on the test period
     #[arg(long)]
     pub compare: bool,
+    /// The file, and how it is forecast
+    #[command(flatten)]
+    pub of: DailySeries,
 }
 
 /// A lead time, of one hardware type or of all others.
@@ -72,7 +73,8 @@ fn lead(text: &str) -> Result<Lead, String> {
 #[command(after_help = "\
 Says which hardware to order, to cancel and to decommission, so that no day is short until the order
 after this one can arrive: the minimum-stock policy. SERIES is daily demand in servers, as for `ras
-forecast demand`; name hardware type and datacenter in --by.
+forecast demand`; name hardware type and datacenter in --by. Without SERIES it is the daily peaks of the servers
+that a region's reservations hold, up to yesterday.
 
 STOCK is CSV with the columns series, date and servers. series is a name as `ras forecast demand` shows it,
 such as 1/A. Servers whose date has passed at the end of the series are free today; others are orders
@@ -89,14 +91,13 @@ Examples:
   ras forecast orders used.csv --time date --value max --by region,type --stock stock.csv
   ras forecast orders used.csv --by dc,type --stock stock.csv --moves-by type --lead 21,T4=49
   ras forecast orders rru.csv --by reservation --rru region --stock types.csv --cost T4=2.5
-  ras forecast orders used.csv --stock stock.csv --quantile 90% --period 7 --lead 42")]
+  ras forecast orders used.csv --stock stock.csv --quantile 90% --period 7 --lead 42
+  ras forecast orders --server https://ras.example --moves-by hardware_type
+  ras forecast orders --server https://ras.example --rru region")]
 pub struct OrdersForecast {
-    /// The file, and how it is forecast
-    #[command(flatten)]
-    pub of: DailySeries,
-    /// CSV of free servers and known orders
+    /// CSV of free servers and known orders [default of a region's history: the region's servers]
     #[arg(long, value_name = "STOCK")]
-    pub stock: PathBuf,
+    pub stock: Option<PathBuf>,
     /// Quantile of demand that must be covered
     #[arg(long, value_name = "SHARE", default_value = "70%", value_parser = quantity::share)]
     pub quantile: f64,
@@ -122,6 +123,9 @@ pub struct OrdersForecast {
     #[arg(long, value_name = "TYPE=SERVERS,...", value_delimiter = ',', requires = "rru",
           value_parser = quantity::named_number)]
     pub limit: Vec<(String, f64)>,
+    /// The file, and how it is forecast
+    #[command(flatten)]
+    pub of: DailySeries,
 }
 
 impl OrdersForecast {

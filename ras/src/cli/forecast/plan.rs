@@ -2,6 +2,7 @@
 
 use crate::cli::SolveOptions;
 use crate::quantity;
+use chrono::NaiveDate;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -28,7 +29,7 @@ exit code is 2 if a reservation is short.
 Examples:
   ras forecast plan region --scenario growth=1.3 --weeks 8 --stock orders.csv
   ras forecast plan region --scenario growth=1.3 --stock orders.csv --no-orders --msb-lost all --weeks 2
-  ras forecast plan region --growth-of feed=1.5 --msb-lost dc1-msb2 --weeks 4 --out plan
+  ras forecast plan region --growth-of feed=1.5 --msb-lost dc1-msb2 --until 2026-12-31 --out plan
   ras forecast plan region --demand used.csv --time date --by reservation --quantile 90%")]
 pub struct PlanForecast {
     /// The snapshot
@@ -37,6 +38,9 @@ pub struct PlanForecast {
     #[arg(long, value_name = "WEEKS", default_value_t = 4,
           value_parser = clap::value_parser!(u8).range(1..=52))]
     pub weeks: u8,
+    /// Until this date, instead of a number of weeks: the last week ends on it or after it
+    #[arg(long, value_name = "DATE", conflicts_with = "weeks")]
+    pub until: Option<NaiveDate>,
     /// What happens: growth=FACTOR multiplies the requests of all by the last week
     #[arg(long, value_name = "growth=FACTOR", value_parser = growth)]
     pub scenario: Option<f64>,

@@ -1,6 +1,6 @@
 //! `ras forecast demand`, and the forecasts of daily series that other commands rest on.
 
-use super::series::read;
+use super::series::{Grain, Wanted, place, read};
 use crate::cli::{DailySeries, DemandForecast};
 use crate::context::Context;
 use crate::exit::Verdict;
@@ -13,9 +13,10 @@ use fleet::number::{NOTHING, decimal};
 use forecast::long::tcn::Training;
 use forecast::long::{Bands, Daily, Doubt, LEVELS, Networks, Outlook, Plan, outlook};
 use serde::Serialize;
-use std::path::Path;
 
 pub(super) const DAY_SECONDS: i64 = 86_400;
+/// What is forecast of a region's history: the servers that each reservation uses.
+const USED: Wanted = Wanted { grain: Grain::Day, value: "used", by: &["reservation"] };
 /// What the chosen method is compared with.
 const REFERENCE: &str = "same weekday";
 
@@ -37,7 +38,7 @@ struct OfSeries {
 
 pub(super) fn demand(options: &DemandForecast, context: &Context) -> Result<Verdict> {
     let plan = Plan::new(usize::from(options.days));
-    let series = (outlooks(&options.of, &plan)?.into_iter())
+    let series = (outlooks(&options.of, &plan, USED)?.into_iter())
         .map(|(known, outlook)| {
             let last_day = date(&known, 0);
             OfSeries { name: known.name, last_day, outlook }
@@ -50,23 +51,32 @@ pub(super) fn demand(options: &DemandForecast, context: &Context) -> Result<Verd
 
 /// A plan for these days that has this quantile, too.
 pub(super) fn plan_with(quantile: f64, days: usize) -> Plan {
-    let mut levels = LEVELS.to_vec();
-    if !levels.contains(&quantile) {
-        levels.push(quantile);
-        levels.sort_by(f64::total_cmp);
-    }
-    Plan { levels, ..Plan::new(days) }
+    Plan::new(days).with_level(quantile)
 }
 
-/// Each series of the file with its forecast.
-pub(super) fn outlooks(of: &DailySeries, plan: &Plan) -> Result<Vec<(NamedSeries, Outlook)>> {
-    let found = read(&of.file)?;
+/// Each series with its forecast.
+pub(super) fn outlooks(
+    of: &DailySeries,
+    plan: &Plan,
+    wanted: Wanted,
+) -> Result<Vec<(NamedSeries, Outlook)>> {
+    let networks = of.networks.then_some(of.seed);
+    forecast_all(read(&of.file, wanted)?, plan, networks, &place(&of.file))
+}
+
+/// Forecasts series that are from one place; `networks` is the seed of networks that are trained on all of them.
+pub(super) fn forecast_all(
+    found: Vec<NamedSeries>,
+    plan: &Plan,
+    networks: Option<u64>,
+    place: &str,
+) -> Result<Vec<(NamedSeries, Outlook)>> {
     let daily = (found.iter())
-        .map(|named| Daily::new(&named.series).with_context(|| place(&of.file.series, &named.name)))
+        .map(|named| Daily::new(&named.series).with_context(|| format!("{place}: {}", named.name)))
         .collect::<Result<Vec<Daily>>>()?;
-    let networks = of.networks.then(|| {
+    let networks = networks.map(|seed| {
         let all: Vec<&Daily> = daily.iter().collect();
-        Networks::train(&all, plan, |output| Training::new(output, plan.horizon, of.seed))
+        Networks::train(&all, plan, |output| Training::new(output, plan.horizon, seed))
     });
     let last = |named: &NamedSeries| named.series.time(named.series.len() - 1);
     let latest = found.iter().map(last).max().unwrap_or(0);
@@ -80,10 +90,6 @@ pub(super) fn outlooks(of: &DailySeries, plan: &Plan) -> Result<Vec<(NamedSeries
         outlooks.push((named, outlook));
     }
     Ok(outlooks)
-}
-
-fn place(file: &Path, series: &str) -> String {
-    format!("{}: {series}", file.display())
 }
 
 /// The date of a day after the last of a series.

@@ -3,10 +3,12 @@
 mod mixed;
 
 use super::long::{DAY_SECONDS, date, notes, nothing, outlooks, plan_with};
+use super::series::{Grain, Wanted, free};
 use crate::cli::OrdersForecast;
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::layout::Table;
+use crate::mistake::Hinted;
 use anyhow::{Result, bail};
 use chrono::NaiveDate;
 use datasets::import::{NamedSeries, StockRow, read_stock};
@@ -16,6 +18,10 @@ use forecast::orders::advice::Position;
 use forecast::orders::moves::{Place, advise_all};
 use forecast::orders::{Advice, Pipeline, Terms, advise};
 use serde::Serialize;
+
+/// What is forecast of a region's history: the servers that reservations hold, by type and place.
+const HELD: Wanted =
+    Wanted { grain: Grain::Day, value: "held", by: &["hardware_type", "datacenter"] };
 
 /// `ras-forecast-orders/1`
 #[derive(Serialize)]
@@ -63,12 +69,13 @@ pub(super) fn run(options: &OrdersForecast, context: &Context) -> Result<Verdict
             options.lead_of(|of| name == of || name.split('/').any(|part| part == of)),
         ),
     };
-    let stock = read_stock(&options.stock)?;
-    let outlooks = outlooks(&options.of, &plan_with(options.quantile, horizon(options)))?;
-    if let Some(row) =
-        stock.iter().find(|row| outlooks.iter().all(|(known, _)| known.name != row.series))
+    let stock = stock(options, || free(&options.of.file, HELD))?;
+    let outlooks = outlooks(&options.of, &plan_with(options.quantile, horizon(options)), HELD)?;
+    if let Some(file) = &options.stock
+        && let Some(row) =
+            stock.iter().find(|row| outlooks.iter().all(|(known, _)| known.name != row.series))
     {
-        let (file, line) = (options.stock.display(), row.line);
+        let (file, line) = (file.display(), row.line);
         bail!("{file}, line {line}: series: {:?} is not a series of the demand", row.series);
     }
     check_leads(options, |name| {
@@ -118,6 +125,18 @@ pub(super) fn run(options: &OrdersForecast, context: &Context) -> Result<Verdict
     Ok(Verdict::Fine)
 }
 
+/// The stock of the options; of a region's history by default what the region has.
+fn stock(
+    options: &OrdersForecast,
+    of_region: impl FnOnce() -> Result<Vec<StockRow>>,
+) -> Result<Vec<StockRow>> {
+    match &options.stock {
+        Some(file) => Ok(read_stock(file)?),
+        None if options.of.file.series.is_none() => of_region(),
+        None => bail!(Hinted::new("the stock of servers is missing", "give --stock FILE")),
+    }
+}
+
 /// Days that the longest lead time looks ahead.
 fn horizon(options: &OrdersForecast) -> usize {
     let longest = options.lead.iter().map(|lead| lead.days).max().unwrap_or(21);
@@ -136,6 +155,10 @@ fn check_leads(options: &OrdersForecast, is_known: impl Fn(&str) -> bool) -> Res
 fn hardware_type(options: &OrdersForecast, name: &str) -> Result<String> {
     let Some(column) = &options.moves_by else { return Ok(String::new()) };
     let by = &options.of.file.by;
+    let by: Vec<&str> = match by.as_slice() {
+        [] if options.of.file.series.is_none() => HELD.by.to_vec(),
+        by => by.iter().map(String::as_str).collect(),
+    };
     let Some(at) = by.iter().position(|of| of == column) else {
         bail!("--moves-by: {column:?} is not a column of --by");
     };

@@ -29,7 +29,7 @@ pub(super) fn run(options: &PlanForecast, context: &Context) -> Result<Verdict> 
     let own = settings(&options.options)?;
     let region = own.overrides.apply(read_snapshot(&options.snapshot)?)?;
     let input = input::read(options, &region)?;
-    let weeks = usize::from(options.weeks);
+    let weeks = usize::from(input.weeks);
     let solves = weeks * (1 + input.lost.len());
     let reporter = Reporter::new(context.global.quiet, context.began, own.deadline);
     let mut runs = Runs {

@@ -1,7 +1,8 @@
 //! Orders of several types that serve demand in RRU by reservation.
 
 use super::super::long::{date, notes, nothing, outlooks, plan_with};
-use super::{check_leads, count, held, horizon};
+use super::super::series::{Grain, Wanted, owned};
+use super::{check_leads, count, held, horizon, stock};
 use crate::cli::OrdersForecast;
 use crate::context::Context;
 use crate::exit::Verdict;
@@ -9,7 +10,7 @@ use crate::layout::Table;
 use crate::results::read_snapshot;
 use anyhow::{Context as _, Result, bail, ensure};
 use chrono::NaiveDate;
-use datasets::import::{read_stock, read_worth};
+use datasets::import::read_worth;
 use fleet::ReservationKind;
 use fleet::number::decimal;
 use forecast::long::Doubt;
@@ -17,6 +18,9 @@ use forecast::orders::mixed::{DailyDemand, MixedAdvice, TypeStock, advise_types}
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+
+/// What is forecast of a region's history: what each reservation holds.
+const HELD: Wanted = Wanted { grain: Grain::Day, value: "held_rru", by: &["reservation"] };
 
 /// Nodes of each small program.
 const NODES: u64 = 20_000;
@@ -59,12 +63,14 @@ struct OfSeries {
 
 pub(super) fn run(options: &OrdersForecast, rru: &Path, context: &Context) -> Result<Verdict> {
     let worth = worth(rru)?;
-    let outlooks = outlooks(&options.of, &plan_with(options.quantile, horizon(options)))?;
-    let stock = read_stock(&options.stock)?;
+    let outlooks = outlooks(&options.of, &plan_with(options.quantile, horizon(options)), HELD)?;
+    let stock = stock(options, || owned(&options.of.file, HELD.grain))?;
     let names: BTreeSet<&str> =
         worth.values().flat_map(|types| types.keys()).map(String::as_str).collect();
-    if let Some(row) = stock.iter().find(|row| !names.contains(row.series.as_str())) {
-        let (file, line) = (options.stock.display(), row.line);
+    if let Some(file) = &options.stock
+        && let Some(row) = stock.iter().find(|row| !names.contains(row.series.as_str()))
+    {
+        let (file, line) = (file.display(), row.line);
         bail!("{file}, line {line}: series: {:?} is not a type of {}", row.series, rru.display());
     }
     check_leads(options, |name| names.contains(name))?;
@@ -94,11 +100,16 @@ pub(super) fn run(options: &OrdersForecast, rru: &Path, context: &Context) -> Re
         .collect();
     let mut demands = Vec::new();
     for (known, outlook) in &outlooks {
-        let Some(of) = worth.get(&known.name) else {
-            bail!("{}: has no types for series {:?}", rru.display(), known.name);
-        };
-        let value = names.iter().map(|name| of.get(*name).copied().unwrap_or(0.0)).collect();
-        demands.push(DailyDemand { path: outlook.bands.path(options.quantile), value });
+        let of = worth.get(&known.name);
+        let path = outlook.bands.path(options.quantile);
+        ensure!(
+            of.is_some() || path.iter().all(|rru| *rru == 0.0),
+            "{}: has no types for series {:?}",
+            rru.display(),
+            known.name
+        );
+        let value = |name: &&str| of.and_then(|of| of.get(*name)).copied().unwrap_or(0.0);
+        demands.push(DailyDemand { path, value: names.iter().map(value).collect() });
     }
     let advice = advise_types(&types, &demands, usize::from(options.period), NODES)
         .with_context(|| rru.display().to_string())?;
@@ -137,9 +148,9 @@ fn worth(source: &Path) -> Result<Worth> {
     let mut worth = Worth::new();
     if source.is_dir() {
         let snapshot = read_snapshot(source)?;
-        let guaranteed =
-            snapshot.reservations.iter().filter(|r| r.kind == ReservationKind::Guaranteed);
-        for reservation in guaranteed {
+        // Shared buffers hold servers, too.
+        let holders = snapshot.reservations.iter().filter(|r| r.kind != ReservationKind::Elastic);
+        for reservation in holders {
             let of = worth.entry(reservation.id.to_string()).or_default();
             for (at, value) in &reservation.rru {
                 of.insert(snapshot.hardware_types[at.ix()].to_string(), value.to_f64());

@@ -102,7 +102,7 @@ impl Answer {
         Answer {
             format: "ras-forecast-plan/1",
             region: region.region.to_string(),
-            weeks: options.weeks,
+            weeks: input.weeks,
             growth: options.scenario.unwrap_or(1.0),
             growth_of: options.growth_of.clone(),
             arriving: input.arriving,

@@ -1,20 +1,24 @@
 //! What a plan reads: the scenario, orders and forecasts of demand.
 
 use super::scenario::{Arrival, Place, Scenario, evenly, factors};
-use crate::cli::{DailySeries, PlanForecast, SeriesFile};
+use crate::cli::PlanForecast;
 use crate::command::forecast::long;
 use anyhow::{Result, bail, ensure};
-use datasets::import::read_stock;
+use datasets::import::{SeriesColumns, read_series, read_stock};
 use fleet::{Name, RegionSnapshot, ReservationKind};
+use forecast::Faults;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 const WEEK_SECONDS: i64 = 7 * 86_400;
+/// Weeks that are planned at most.
+const MOST_WEEKS: u8 = 52;
 /// Weeks that demand is forecast ahead at most.
 const DEMAND_WEEKS: u8 = 12;
 
 /// What a plan rests on.
 pub(super) struct Input {
+    pub(super) weeks: u8,
     pub(super) scenario: Scenario,
     /// MSBs without which each week is solved, too.
     pub(super) lost: Vec<Name>,
@@ -25,7 +29,8 @@ pub(super) struct Input {
 }
 
 pub(super) fn read(options: &PlanForecast, region: &RegionSnapshot) -> Result<Input> {
-    let weeks = usize::from(options.weeks);
+    let number = weeks(options, region)?;
+    let weeks = usize::from(number);
     let (arrivals, all) = match &options.stock {
         Some(file) => arrivals(file, region, weeks)?,
         None => (Vec::new(), 0),
@@ -33,7 +38,7 @@ pub(super) fn read(options: &PlanForecast, region: &RegionSnapshot) -> Result<In
     let arrivals = if options.no_orders { Vec::new() } else { arrivals };
     let arriving = arrivals.iter().map(|arrival| arrival.servers).sum();
     let mut named: BTreeMap<String, Vec<f64>> = match &options.demand {
-        Some(file) => demand(file, options, region)?,
+        Some(file) => demand(file, options, region, number)?,
         None => BTreeMap::new(),
     };
     for (name, factor) in &options.growth_of {
@@ -44,7 +49,21 @@ pub(super) fn read(options: &PlanForecast, region: &RegionSnapshot) -> Result<In
     let factors = factors(region, |name| named.get(name).cloned(), &all_grow);
     let scenario = Scenario { factors, arrivals };
     let lost = lost(options, region)?;
-    Ok(Input { scenario, lost, arriving, not_arriving: all - arriving })
+    Ok(Input { weeks: number, scenario, lost, arriving, not_arriving: all - arriving })
+}
+
+/// Weeks from the instant of the snapshot to the last date.
+fn weeks(options: &PlanForecast, region: &RegionSnapshot) -> Result<u8> {
+    let Some(until) = options.until else { return Ok(options.weeks) };
+    let today = region.taken_at.date_naive();
+    let days = until.signed_duration_since(today).num_days();
+    let weeks = u8::try_from((days + 6).div_euclid(7)).ok();
+    match weeks.filter(|weeks| (1..=MOST_WEEKS).contains(weeks)) {
+        Some(weeks) => Ok(weeks),
+        None => bail!(
+            "--until {until}: must be after {today}, the day of the snapshot, and at most {MOST_WEEKS} weeks later"
+        ),
+    }
 }
 
 fn check_name(region: &RegionSnapshot, name: &str) -> Result<()> {
@@ -125,25 +144,21 @@ fn demand(
     file: &Path,
     options: &PlanForecast,
     region: &RegionSnapshot,
+    weeks: u8,
 ) -> Result<BTreeMap<String, Vec<f64>>> {
     ensure!(
-        options.weeks <= DEMAND_WEEKS,
-        "--demand: demand is forecast for at most {DEMAND_WEEKS} weeks; --weeks is {}",
-        options.weeks
+        weeks <= DEMAND_WEEKS,
+        "--demand: demand is forecast for at most {DEMAND_WEEKS} weeks; the plan has {weeks}"
     );
-    let of = DailySeries {
-        file: SeriesFile {
-            series: file.to_owned(),
-            time: options.time.clone(),
-            value: options.value.clone(),
-            by: vec![options.by.clone()],
-        },
-        networks: false,
-        seed: 1,
+    let columns = SeriesColumns {
+        time: options.time.clone(),
+        value: options.value.clone(),
+        by: vec![options.by.clone()],
     };
-    let plan = long::plan_with(options.quantile, 7 * usize::from(options.weeks));
+    let found = read_series(file, &columns, Faults::Mark)?;
+    let plan = long::plan_with(options.quantile, 7 * usize::from(weeks));
     let mut factors = BTreeMap::new();
-    for (known, outlook) in long::outlooks(&of, &plan)? {
+    for (known, outlook) in long::forecast_all(found, &plan, None, &file.display().to_string())? {
         let place = || format!("{}: series {:?}", file.display(), known.name);
         check_name(region, &known.name).map_err(|error| error.context(place()))?;
         let last = known.series.filled().last().copied().unwrap_or(0.0);
