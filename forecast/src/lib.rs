@@ -16,6 +16,7 @@
 //! | [`series`] | the validated series: start, step and values, missing ones marked |
 //! | [`short`] | short-term forecasts: capacity for the next step |
 //! | [`warm`] | capacity held over a series: cost and events |
+//! | [`sizing`] | spares of all hardware types: by chance, and a number shared out |
 //! | [`spares`] | spares for failed servers, from the history of failures |
 //! | [`tune`] | families of methods, the one that a training range chooses, the frontier |
 
@@ -25,6 +26,7 @@ pub mod orders;
 mod random;
 pub mod series;
 pub mod short;
+pub mod sizing;
 pub mod spares;
 pub mod tune;
 pub mod warm;

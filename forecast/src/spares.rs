@@ -115,10 +115,34 @@ impl Down {
         self.chances.iter().skip(spares + 1).sum()
     }
 
+    /// How many servers are down at an instant beyond the spares, on average.
+    pub fn expected_above(&self, spares: usize) -> f64 {
+        let beyond = self.chances.iter().skip(spares + 1);
+        (1..).zip(beyond).map(|(count, chance)| f64::from(count) * chance).sum()
+    }
+
     /// How many servers are down on average.
     pub fn mean(&self) -> f64 {
         self.chances.iter().enumerate().map(|(count, chance)| count as f64 * chance).sum()
     }
+}
+
+/// The time in which at least one of these outages lasts: a server that is out for two reasons is out once.
+///
+/// # Errors
+/// An outage that ends before it begins.
+pub fn union(outages: &[Outage]) -> Result<Vec<Outage>, OutageError> {
+    check(outages)?;
+    let mut sorted = outages.to_vec();
+    sorted.sort_unstable();
+    let mut union: Vec<Outage> = Vec::new();
+    for outage in sorted {
+        match union.last_mut() {
+            Some(last) if outage.start <= last.end => last.end = last.end.max(outage.end),
+            _ => union.push(outage),
+        }
+    }
+    Ok(union)
 }
 
 fn check(outages: &[Outage]) -> Result<(), OutageError> {

@@ -32,7 +32,8 @@ pub use config::ConfigAction;
 pub use contract::{ContractAction, ContractOf, SetContract};
 pub use files::{Audit, Demo, FleetProfile, Generate, Inspect, Report, Solve, State};
 pub use forecast::{
-    DailySeries, DemandForecast, ForecastCommand, OrdersForecast, SeriesFile, WarmForecast,
+    DailySeries, DemandForecast, ForecastCommand, Lead, OrdersForecast, PlanForecast, SeriesFile,
+    SparesForecast, WarmForecast,
 };
 pub use groups::{OpsCommand, RegionCommand, ResultCommand, SnapshotCommand, new_name};
 pub use incidents::{

@@ -79,6 +79,18 @@ pub fn not_negative(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Reads a name and a number that is finite and not negative, such as `A=1.5`.
+///
+/// # Errors
+/// A sentence, if the text is anything else.
+pub fn named_number(text: &str) -> Result<(String, f64), String> {
+    // The last sign: names may have one of their own.
+    match text.trim().rsplit_once('=') {
+        Some((name, number)) if !name.is_empty() => Ok((name.to_owned(), not_negative(number)?)),
+        _ => Err(format!("{text:?} is not a name and a number, such as A=1.5")),
+    }
+}
+
 /// Reads a count.
 ///
 /// # Errors

@@ -10,7 +10,7 @@
 //! | `summary`, `buffer`, `heat`, `power`, `affinity`, `moves`, `progress`, `tables` | its sections |
 //! | [`line_chart`] | incumbent, bound and gap over time |
 //! | `placement` | the page of a placement |
-//! | `forecast` | the page of warm capacity |
+//! | `forecast` | the pages of warm capacity, spares and plans |
 //! | [`thrash`](mod@thrash) | moves that a chain of solves undoes or repeats |
 //!
 //! [`page`] makes an HTML file that loads nothing; [`render`] makes the page of a solve, with the charts of
@@ -40,7 +40,10 @@ mod tables;
 mod tests;
 pub mod thrash;
 
-pub use self::forecast::{WarmPage, WarmSeries, render as render_warm};
+pub use self::forecast::{
+    PlanPage, PlanRow, PlanWeek, SparesPage, WarmPage, WarmSeries, render as render_warm,
+    render_plan, render_spares,
+};
 pub use self::placement::{Emptied, PlacementPage, render as render_placement};
 use assignment::AssignmentSummary;
 use buffer::BufferShares;

@@ -1,5 +1,6 @@
 //! What can be wrong with CSV files.
 
+use crate::error::ReadError;
 use std::path::{Path, PathBuf};
 
 /// CSV files cannot be imported: which file, which line and field, which rule.
@@ -14,6 +15,9 @@ pub enum ImportError {
         #[source]
         source: csv::Error,
     },
+    /// The file is Parquet that cannot be read.
+    #[error(transparent)]
+    Parquet(#[from] ReadError),
     /// A column is needed and not there.
     #[error("{}: has no column {column:?}; its columns are {found}", file.display())]
     Column {
@@ -168,6 +172,8 @@ pub enum FieldRule {
     StandIn { name: String },
     #[error("has {found} fields, the header has {expected}")]
     Length { found: u64, expected: u64 },
+    #[error("server {name:?} is of type {first:?} on an earlier line; a server has one type")]
+    TwoTypes { name: String, first: String },
     #[error("is not UTF-8")]
     NotUtf8,
     #[error(

@@ -1,6 +1,6 @@
 //! Turns inventories in CSV into snapshots.
 //!
-//! Seven kinds of file, each with a header line:
+//! Nine kinds of file, each with a header line, or in Parquet with the same columns:
 //!
 //! | file | columns |
 //! |---|---|
@@ -11,6 +11,8 @@
 //! | changes of requests | `day`, `reservation`, `servers` |
 //! | series | a time, a value; perhaps columns that tell series apart: all named by [`SeriesColumns`] |
 //! | stock and orders | `series`, `date`, `servers` |
+//! | worths | `series`, `type`, `rru` |
+//! | outages | `server`, `type`, `from`, `to`; a server without `from` has not failed, an empty `to` is open |
 //!
 //! Times are RFC 3339 or Unix seconds, or seconds since the epoch of [`LogFormat`].
 //!
@@ -20,6 +22,7 @@
 
 mod error;
 mod events;
+mod outages;
 mod places;
 mod requests;
 mod resize;
@@ -29,14 +32,17 @@ mod servers;
 mod sheet;
 mod stock;
 mod summary;
+mod worth;
 
 pub use error::{ERRORS_MAX, FieldError, FieldRule, ImportError};
 pub use events::read_log;
+pub use outages::{ServerOutage, read_outages};
 pub use resize::change_requests;
 pub use rows::{PlainRow, plain_rows};
 pub use series::{NamedSeries, SeriesColumns, SeriesFileError, read_series};
 pub use stock::{StockRow, read_stock};
 pub use summary::{ImportSummary, StandIn};
+pub use worth::{WorthRow, read_worth};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::{Coverage, Name, ReservationColumns, SnapshotParts, UnavailabilityKind, Weights};

@@ -1,4 +1,6 @@
-//! A CSV file in memory: columns by name, fields with their line.
+//! A CSV or Parquet file in memory: columns by name, fields with their line.
+
+mod parquet;
 
 use super::error::{
     ERRORS_MAX, FIELD_BYTES_MAX, FieldError, FieldRule, ImportError, LINE_BYTES_MAX,
@@ -13,7 +15,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// A CSV file.
+/// A file of columns and lines.
 pub(super) struct Sheet {
     file: PathBuf,
     columns: Vec<String>,
@@ -68,8 +70,12 @@ pub(super) struct Line<'a> {
 }
 
 impl Sheet {
-    /// Reads a file whole.
+    /// Reads a file whole: Parquet if it begins as such, else CSV.
     pub(super) fn read(file: &Path) -> Result<Sheet, ImportError> {
+        if parquet::is_parquet(file) {
+            let (columns, records) = parquet::read(file)?;
+            return Sheet::new(file, columns, records, Wrong::default());
+        }
         let csv = |source| ImportError::Csv { file: file.to_owned(), source };
         let opened = std::fs::File::open(file).map_err(|error| csv(error.into()))?;
         let too_long = Rc::new(Cell::new(None));
@@ -89,12 +95,6 @@ impl Sheet {
             && let Some(rest) = first.strip_prefix('\u{feff}')
         {
             *first = rest.to_owned();
-        }
-        for (at, column) in columns.iter().enumerate() {
-            if columns[..at].contains(column) {
-                let column = column.clone();
-                return Err(ImportError::ColumnTwice { file: file.to_owned(), column });
-            }
         }
         let (mut records, mut wrong) = (Vec::new(), Wrong::default());
         for record in reader.into_records() {
@@ -122,7 +122,22 @@ impl Sheet {
             let (line, field) = (position.line(), "record".to_owned());
             wrong.note(FieldError { line, field, rule: Box::new(rule) });
         }
-        Ok(Sheet { file: file.to_owned(), columns, taken: BTreeSet::new(), records, wrong })
+        Sheet::new(file, columns, records, wrong)
+    }
+
+    fn new(
+        file: &Path,
+        columns: Vec<String>,
+        records: Vec<StringRecord>,
+        wrong: Wrong,
+    ) -> Result<Sheet, ImportError> {
+        let file = file.to_owned();
+        for (at, column) in columns.iter().enumerate() {
+            if columns[..at].contains(column) {
+                return Err(ImportError::ColumnTwice { file, column: column.clone() });
+            }
+        }
+        Ok(Sheet { file, columns, taken: BTreeSet::new(), records, wrong })
     }
 
     /// What is wrong with lines as such: to be added to, and ended.

@@ -25,6 +25,15 @@ impl Plan {
         Plan { horizon: horizon.max(1), stride: WEEK, test: 0.2, levels: super::LEVELS.to_vec() }
     }
 
+    /// The same with one level more, unless it has it already.
+    pub fn with_level(mut self, level: f64) -> Plan {
+        if !self.levels.contains(&level) {
+            self.levels.push(level);
+            self.levels.sort_by(f64::total_cmp);
+        }
+        self
+    }
+
     /// Where validation and test begin in a series of `days` days; none if less than two weeks
     /// would be left before them.
     pub fn cuts(&self, days: usize) -> Option<(usize, usize)> {

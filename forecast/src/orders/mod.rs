@@ -8,9 +8,13 @@
 //! | [`policy`] | minimum stock (Eigen algorithms 4 and 5), base stock, a constant share |
 //! | [`advice`] | whole servers: order, cancel, decommission; when the stock runs out |
 //! | [`simulate`] | a policy over a period of the past: cost and days short |
+//! | [`moves`] | places that give servers to others of the same type |
+//! | [`mixed`] | orders of several types that serve the same demands, with lead times by type |
 //! | [`types`] | demand that several types can serve, translated into types |
 
 pub mod advice;
+pub mod mixed;
+pub mod moves;
 pub mod policy;
 pub mod simulate;
 pub mod types;

@@ -46,7 +46,8 @@ impl Pipeline {
 
     /// All that will arrive.
     pub fn total(&self) -> f64 {
-        self.0.iter().sum()
+        // The sum of no floats is -0.
+        self.0.iter().fold(0.0, |sum, amount| sum + amount)
     }
 
     /// A day passes; returns what arrives.

@@ -23,12 +23,7 @@ pub fn warm_up(terms: Terms) -> usize {
     terms.horizon() + terms.period.max(1)
 }
 
-/// Runs a policy and counts from day `from` on. It has run for a lead time and two periods before,
-/// so that the first days are its own doing: its first orders have arrived. Before that the stock is
-/// what demand had grown by over a lead time and a period, the same for every policy.
-///
-/// `forecast(day)` is the demand of the days after `day`, as it was foreseen then. Decisions are made
-/// each period; orders arrive after the lead time, may be parts of servers, and cannot be cancelled.
+/// Runs a policy and counts from day `from` on: see [`owned`].
 pub fn simulate(
     demand: &[f64],
     from: usize,
@@ -36,29 +31,10 @@ pub fn simulate(
     terms: Terms,
     forecast: &dyn Fn(usize) -> Vec<f64>,
 ) -> Outcome {
-    let first = from.saturating_sub(warm_up(terms)).max(1);
     let mut outcome = Outcome::default();
-    let Some(start) = demand.get(first - 1).copied() else { return outcome };
-    let earlier = demand[(first - 1).saturating_sub(terms.horizon())];
-    let mut owned = start + (start - earlier).max(0.0);
-    let mut pipeline = Pipeline::default();
     let (mut stock_sum, mut demand_sum) = (0.0, 0.0);
-    let mut in_use = start;
-    for (at, today) in demand[first..].iter().enumerate() {
-        if at % terms.period.max(1) == 0 {
-            // Demand that is not served waits: the stock is below 0.
-            let stock = owned - in_use;
-            match policy.decide(terms, stock, &pipeline, in_use, &forecast(first + at - 1)) {
-                Change::Add(amount) => pipeline.add(terms.lead.max(1), amount),
-                Change::Remove(amount) => owned -= amount,
-                Change::Keep => {}
-            }
-        }
-        owned += pipeline.advance();
-        in_use = *today;
-        if first + at < from {
-            continue;
-        }
+    let owned = owned(demand, from, policy, terms, forecast);
+    for (owned, in_use) in owned.into_iter().zip(demand.iter().skip(from.max(1))) {
         let stock = owned - in_use;
         outcome.days += 1;
         if stock < -1e-9 {
@@ -73,6 +49,45 @@ pub fn simulate(
         outcome.share = if demand_sum > 0.0 { stock_sum / demand_sum } else { 0.0 };
     }
     outcome
+}
+
+/// What a policy owns on each day from `from`, at least the second, on. It has run for a lead time and two periods
+/// before, so that the first days are its own doing: its first orders have arrived. Before that the stock is
+/// what demand had grown by over a lead time and a period, the same for every policy.
+///
+/// `forecast(day)` is the demand of the days after `day`, as it was foreseen then. Decisions are made
+/// each period; orders arrive after the lead time, may be parts of servers, and cannot be cancelled.
+pub fn owned(
+    demand: &[f64],
+    from: usize,
+    policy: Policy,
+    terms: Terms,
+    forecast: &dyn Fn(usize) -> Vec<f64>,
+) -> Vec<f64> {
+    let first = from.saturating_sub(warm_up(terms)).max(1);
+    let Some(start) = demand.get(first - 1).copied() else { return Vec::new() };
+    let earlier = demand[(first - 1).saturating_sub(terms.horizon())];
+    let mut owned = start + (start - earlier).max(0.0);
+    let mut pipeline = Pipeline::default();
+    let mut in_use = start;
+    let mut by_day = Vec::new();
+    for (at, today) in demand[first..].iter().enumerate() {
+        if at % terms.period.max(1) == 0 {
+            // Demand that is not served waits: the stock is below 0.
+            let stock = owned - in_use;
+            match policy.decide(terms, stock, &pipeline, in_use, &forecast(first + at - 1)) {
+                Change::Add(amount) => pipeline.add(terms.lead.max(1), amount),
+                Change::Remove(amount) => owned -= amount,
+                Change::Keep => {}
+            }
+        }
+        owned += pipeline.advance();
+        in_use = *today;
+        if first + at >= from {
+            by_day.push(owned);
+        }
+    }
+    by_day
 }
 
 #[cfg(test)]

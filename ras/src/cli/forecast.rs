@@ -1,10 +1,14 @@
 //! Arguments of `ras forecast`.
 
 mod long;
+mod plan;
 mod series;
+mod spares;
 
-pub use long::{DailySeries, DemandForecast, OrdersForecast};
+pub use long::{DailySeries, DemandForecast, Lead, OrdersForecast};
+pub use plan::PlanForecast;
 pub use series::SeriesFile;
+pub use spares::SparesForecast;
 
 use crate::quantity;
 use clap::{Args, Subcommand};
@@ -20,6 +24,10 @@ pub enum ForecastCommand {
     Demand(DemandForecast),
     /// Say which hardware to order, to cancel and to decommission
     Orders(OrdersForecast),
+    /// Say who is short in the coming weeks if requests grow, an MSB is lost or no order arrives
+    Plan(Box<PlanForecast>),
+    /// Say how many spares each hardware type needs, from its failures
+    Spares(SparesForecast),
 }
 
 /// `ras forecast warm`

@@ -1,7 +1,10 @@
 //! `ras forecast`
 
 mod long;
+mod orders;
+mod plan;
 mod series;
+mod spares;
 
 use crate::cli::{ForecastCommand, WarmForecast};
 use crate::context::Context;
@@ -18,9 +21,12 @@ use forecast::warm::{Next, Outcome, capacities, judge, next};
 use forecast::{Notice, Series, Step};
 use report::{WarmPage, WarmSeries};
 use serde::Serialize;
-use series::Grain;
+use series::{Grain, Wanted};
 use std::path::Path;
 use std::time::Duration;
+
+/// What is read of a region's history: the servers that each reservation uses.
+const USED: Wanted = Wanted { grain: Grain::Sample, value: "used", by: &["reservation"] };
 
 /// The page of the answer.
 const PAGE: &str = "warm.html";
@@ -29,7 +35,9 @@ pub(super) fn run(command: &ForecastCommand, context: &Context) -> Result<Verdic
     match command {
         ForecastCommand::Warm(options) => warm(options, context),
         ForecastCommand::Demand(options) => long::demand(options, context),
-        ForecastCommand::Orders(options) => long::orders(options, context),
+        ForecastCommand::Orders(options) => orders::run(options, context),
+        ForecastCommand::Plan(options) => plan::run(options, context),
+        ForecastCommand::Spares(options) => spares::run(options, context),
     }
 }
 
@@ -69,7 +77,7 @@ struct Compared {
 }
 
 fn warm(options: &WarmForecast, context: &Context) -> Result<Verdict> {
-    let mut found = series::read(&options.of, Grain::Sample, "used")?;
+    let mut found = series::read(&options.of, USED)?;
     if let Some(every) = options.every {
         for of in &mut found {
             of.series = peaks(&of.series, every)

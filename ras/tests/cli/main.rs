@@ -3,6 +3,9 @@
 mod folder;
 mod forecasting;
 mod forecasting_long;
+mod forecasting_orders;
+mod forecasting_plan;
+mod forecasting_spares;
 mod interrupted;
 mod placing;
 #[cfg(feature = "policies")]

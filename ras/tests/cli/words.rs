@@ -170,6 +170,8 @@ fn help_texts_match_goldens() {
         ("place_explain", "place explain --help"),
         ("place_simulate", "place simulate --help"),
         ("forecast", "forecast --help"),
+        ("forecast_plan", "forecast plan --help"),
+        ("forecast_spares", "forecast spares --help"),
         ("forecast_warm", "forecast warm --help"),
         ("forecast_demand", "forecast demand --help"),
         ("forecast_orders", "forecast orders --help"),

@@ -1,11 +1,16 @@
-//! The page of warm capacity: what methods hold over a series, what it costs and how often it is short.
+//! Pages of forecasts. Here that of warm capacity: what methods hold over a series, what it costs and how often it
+//! is short; in `spares` that of spares, in `plan` that of the coming weeks.
 
+mod plan;
 mod rises;
 mod scatter;
+mod spares;
 mod subject;
 #[cfg(test)]
 mod tests;
 
+pub use plan::{PlanPage, PlanRow, PlanWeek, render as render_plan};
+pub use spares::{SparesPage, render as render_spares};
 pub use subject::WarmSeries;
 
 use crate::summary::tile;
@@ -115,6 +120,10 @@ fn method() -> Markup {
                 li { "Of each family of methods the parameters are those that were cheapest in the first part of the series "
                     "while at most the accepted share of steps was short; where no parameters achieve that, those with the "
                     "fewest short steps. Everything shown is of the rest." }
+                li { "The figures at the top are those of the recommended method: ARIMA(1, 1, 1) with an expected-error margin "
+                    "at the quantile of the accepted chance, which trains nothing. The row of that family in the table is the "
+                    "candidate that was cheapest in the training part, perhaps of another quantile or order, so the two can "
+                    "differ by a few short steps." }
                 li { "Adaptive margins grow with the last acceleration of demand, smoothed ones also fall slowly (Eigen, PVLDB "
                     "2023, eq. 6 to 10). The expected-error margin is a quantile of past errors, scaled by the size that is "
                     "expected of the next one from the last errors and from those at this time of day." }

@@ -47,24 +47,55 @@ pub struct DemandForecast {
     pub of: DailySeries,
 }
 
+/// A lead time, of one hardware type or of all others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lead {
+    /// The type; `None`: all others.
+    pub hardware_type: Option<String>,
+    /// Days from an order to its arrival.
+    pub days: u8,
+}
+
+/// Reads `21` or `T4=49`.
+fn lead(text: &str) -> Result<Lead, String> {
+    let (hardware_type, days) = match text.rsplit_once('=') {
+        Some((name, days)) => (Some(name.to_owned()), days),
+        None => (None, text),
+    };
+    match days.trim().parse::<u8>() {
+        Ok(days @ 1..=60) => Ok(Lead { hardware_type, days }),
+        _ => Err(format!("{text:?} is not a number of days from 1 to 60, such as 21 or T4=49")),
+    }
+}
+
 /// `ras forecast orders`
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Says which hardware to order, to cancel and to decommission, so that no day is short until the order
 after this one can arrive: the minimum-stock policy. SERIES is daily demand in servers, as for `ras
-forecast demand`; name hardware type and datacenter in --by.
+forecast demand`; name hardware type and datacenter in --by. Without SERIES it is the daily peaks of the servers
+that a region's reservations hold, up to yesterday.
 
 STOCK is CSV with the columns series, date and servers. series is a name as `ras forecast demand` shows it,
 such as 1/A. Servers whose date has passed at the end of the series are free today; others are orders
 that arrive on their date. Leave out what must stay free, such as the shared buffer.
 
+With --rru, demand is in RRU by reservation, and several types may serve one reservation. --rru is a snapshot,
+or CSV or Parquet with the columns series, type and rru: what a server of the type is worth to the series. STOCK
+then lists the servers of each type, in use or free: its series is the type. What is ordered leaves least short at the
+least cost, and only what cannot wait for a quicker type is ordered today.
+
+With --moves-by, what one place would give back is moved to places that are short of the same type.
+
 Examples:
   ras forecast orders used.csv --time date --value max --by region,type --stock stock.csv
+  ras forecast orders used.csv --by dc,type --stock stock.csv --moves-by type --lead 21,T4=49
+  ras forecast orders rru.csv --by reservation --rru region --stock types.csv --cost T4=2.5
   ras forecast orders used.csv --stock stock.csv --quantile 90% --period 7 --lead 42
-  ras forecast orders --server https://ras.example --by hardware_type,datacenter")]
+  ras forecast orders --server https://ras.example --moves-by hardware_type
+  ras forecast orders --server https://ras.example --rru region")]
 pub struct OrdersForecast {
-    /// CSV of free servers and known orders; of a region's history: the free servers of the region
-    /// by default
+    /// CSV of free servers and known orders [default of a region's history: the region's servers]
     #[arg(long, value_name = "STOCK")]
     pub stock: Option<PathBuf>,
     /// Quantile of demand that must be covered
@@ -74,11 +105,35 @@ pub struct OrdersForecast {
     #[arg(long, value_name = "DAYS", default_value_t = 7,
           value_parser = clap::value_parser!(u8).range(1..=30))]
     pub period: u8,
-    /// Days from an order to its arrival
-    #[arg(long, value_name = "DAYS", default_value_t = 21,
-          value_parser = clap::value_parser!(u8).range(1..=60))]
-    pub lead: u8,
+    /// Days from an order to its arrival, of all types or of one
+    #[arg(long, value_name = "DAYS|TYPE=DAYS,...", default_value = "21", value_delimiter = ',',
+          value_parser = lead)]
+    pub lead: Vec<Lead>,
+    /// Column of --by that names the hardware type: servers move between series of one type
+    #[arg(long, value_name = "COLUMN", conflicts_with = "rru")]
+    pub moves_by: Option<String>,
+    /// What types are worth to the series, whose demand is in RRU: a snapshot, CSV or Parquet
+    #[arg(long, value_name = "SNAPSHOT|FILE")]
+    pub rru: Option<PathBuf>,
+    /// Cost of a server of types; of others 1
+    #[arg(long, value_name = "TYPE=COST,...", value_delimiter = ',', requires = "rru",
+          value_parser = quantity::named_number)]
+    pub cost: Vec<(String, f64)>,
+    /// Most servers of types that can be ordered
+    #[arg(long, value_name = "TYPE=SERVERS,...", value_delimiter = ',', requires = "rru",
+          value_parser = quantity::named_number)]
+    pub limit: Vec<(String, f64)>,
     /// The file, and how it is forecast
     #[command(flatten)]
     pub of: DailySeries,
+}
+
+impl OrdersForecast {
+    /// The lead time of a type, in days: its own, else that of all others.
+    pub fn lead_of(&self, is_type: impl Fn(&str) -> bool) -> u8 {
+        let own = |lead: &&Lead| lead.hardware_type.as_deref().is_some_and(&is_type);
+        let other = |lead: &&Lead| lead.hardware_type.is_none();
+        let found = self.lead.iter().rev();
+        found.clone().find(own).or_else(|| found.clone().find(other)).map_or(21, |lead| lead.days)
+    }
 }

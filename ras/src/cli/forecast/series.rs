@@ -13,11 +13,12 @@ pub struct SeriesFile {
     #[arg(long, value_name = "COLUMN", default_value = "time")]
     pub time: String,
     /// Column of the demand [default: value]; of a region's history used, used_rru, held, held_rru,
-    /// promised_rru, lent or free [default: used; of orders held]
+    /// promised_rru, lent or free [default: used; of orders held, with --rru held_rru]
     #[arg(long, value_name = "COLUMN")]
     pub value: Option<String>,
     /// Columns that tell series in the file apart; of a region's history reservation, owner,
-    /// hardware_type, datacenter [default: reservation]
+    /// hardware_type, datacenter [default: reservation; of orders without --rru
+    /// hardware_type,datacenter]
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
     pub by: Vec<String>,
     /// The history of a region.

@@ -1,23 +1,22 @@
-//! `ras forecast demand` and `ras forecast orders`
+//! `ras forecast demand`, and the forecasts of daily series that other commands rest on.
 
-use super::series::{Grain, free, place, read};
-use crate::cli::{DailySeries, DemandForecast, OrdersForecast};
+use super::series::{Grain, Wanted, place, read};
+use crate::cli::{DailySeries, DemandForecast};
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::layout::Table;
-use crate::mistake::Hinted;
 use crate::number;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use chrono::{DateTime, NaiveDate};
-use datasets::import::{NamedSeries, StockRow, read_stock};
+use datasets::import::NamedSeries;
 use fleet::number::{NOTHING, decimal};
 use forecast::long::tcn::Training;
 use forecast::long::{Bands, Daily, Doubt, LEVELS, Networks, Outlook, Plan, outlook};
-use forecast::orders::advice::Position;
-use forecast::orders::{Advice, Pipeline, Terms, advise};
 use serde::Serialize;
 
-const DAY_SECONDS: i64 = 86_400;
+pub(super) const DAY_SECONDS: i64 = 86_400;
+/// What is forecast of a region's history: the servers that each reservation uses.
+const USED: Wanted = Wanted { grain: Grain::Day, value: "used", by: &["reservation"] };
 /// What the chosen method is compared with.
 const REFERENCE: &str = "same weekday";
 
@@ -39,7 +38,7 @@ struct OfSeries {
 
 pub(super) fn demand(options: &DemandForecast, context: &Context) -> Result<Verdict> {
     let plan = Plan::new(usize::from(options.days));
-    let series = (outlooks(&options.of, &plan, "used")?.into_iter())
+    let series = (outlooks(&options.of, &plan, USED)?.into_iter())
         .map(|(known, outlook)| {
             let last_day = date(&known, 0);
             OfSeries { name: known.name, last_day, outlook }
@@ -50,18 +49,34 @@ pub(super) fn demand(options: &DemandForecast, context: &Context) -> Result<Verd
     Ok(Verdict::Fine)
 }
 
-/// Each series with its forecast; `value` is the figure of a region's history by default.
-fn outlooks(of: &DailySeries, plan: &Plan, value: &str) -> Result<Vec<(NamedSeries, Outlook)>> {
-    let found = read(&of.file, Grain::Day, value)?;
+/// A plan for these days that has this quantile, too.
+pub(super) fn plan_with(quantile: f64, days: usize) -> Plan {
+    Plan::new(days).with_level(quantile)
+}
+
+/// Each series with its forecast.
+pub(super) fn outlooks(
+    of: &DailySeries,
+    plan: &Plan,
+    wanted: Wanted,
+) -> Result<Vec<(NamedSeries, Outlook)>> {
+    let networks = of.networks.then_some(of.seed);
+    forecast_all(read(&of.file, wanted)?, plan, networks, &place(&of.file))
+}
+
+/// Forecasts series that are from one place; `networks` is the seed of networks that are trained on all of them.
+pub(super) fn forecast_all(
+    found: Vec<NamedSeries>,
+    plan: &Plan,
+    networks: Option<u64>,
+    place: &str,
+) -> Result<Vec<(NamedSeries, Outlook)>> {
     let daily = (found.iter())
-        .map(|named| {
-            Daily::new(&named.series)
-                .with_context(|| format!("{}: {}", place(&of.file), named.name))
-        })
+        .map(|named| Daily::new(&named.series).with_context(|| format!("{place}: {}", named.name)))
         .collect::<Result<Vec<Daily>>>()?;
-    let networks = of.networks.then(|| {
+    let networks = networks.map(|seed| {
         let all: Vec<&Daily> = daily.iter().collect();
-        Networks::train(&all, plan, |output| Training::new(output, plan.horizon, of.seed))
+        Networks::train(&all, plan, |output| Training::new(output, plan.horizon, seed))
     });
     let last = |named: &NamedSeries| named.series.time(named.series.len() - 1);
     let latest = found.iter().map(last).max().unwrap_or(0);
@@ -78,7 +93,7 @@ fn outlooks(of: &DailySeries, plan: &Plan, value: &str) -> Result<Vec<(NamedSeri
 }
 
 /// The date of a day after the last of a series.
-fn date(named: &NamedSeries, ahead: usize) -> Option<NaiveDate> {
+pub(super) fn date(named: &NamedSeries, ahead: usize) -> Option<NaiveDate> {
     let last = named.series.time(named.series.len() - 1);
     let seconds = last.saturating_add(DAY_SECONDS.saturating_mul(ahead as i64));
     DateTime::from_timestamp(seconds, 0).map(|instant| instant.date_naive())
@@ -120,7 +135,7 @@ fn demand_text(answer: &DemandAnswer, compare: bool) -> String {
     text
 }
 
-fn nothing() -> String {
+pub(super) fn nothing() -> String {
     NOTHING.to_owned()
 }
 
@@ -129,7 +144,7 @@ fn highest(bands: &Bands, level: f64) -> Option<f64> {
     bands.path(level).into_iter().reduce(f64::max)
 }
 
-fn notes(name: &str, doubts: &[Doubt]) -> String {
+pub(super) fn notes(name: &str, doubts: &[Doubt]) -> String {
     doubts.iter().map(|doubt| format!("\nnote: {name}: {doubt}")).collect()
 }
 
@@ -155,127 +170,4 @@ fn compared(of: &OfSeries) -> String {
         ]);
     }
     format!("\n\n{}, test period:\n\n{table}", of.name)
-}
-
-/// `ras-forecast-orders/1`
-#[derive(Serialize)]
-struct OrdersAnswer {
-    format: &'static str,
-    quantile: f64,
-    terms: Terms,
-    series: Vec<OrdersOf>,
-}
-
-#[derive(Serialize)]
-struct OrdersOf {
-    name: String,
-    in_use: f64,
-    free: f64,
-    /// Servers on order.
-    ordered: f64,
-    method: String,
-    /// The date of `runs_out`: the first on which demand exceeds what is there, without the advice.
-    runs_out_on: Option<NaiveDate>,
-    #[serde(flatten)]
-    advice: Advice,
-    doubts: Vec<Doubt>,
-}
-
-pub(super) fn orders(options: &OrdersForecast, context: &Context) -> Result<Verdict> {
-    let terms = Terms { period: usize::from(options.period), lead: usize::from(options.lead) };
-    let mut levels = LEVELS.to_vec();
-    if !levels.contains(&options.quantile) {
-        levels.push(options.quantile);
-        levels.sort_by(f64::total_cmp);
-    }
-    let plan = Plan { levels, ..Plan::new(terms.horizon()) };
-    let stock = match &options.stock {
-        Some(file) => read_stock(file)?,
-        None if options.of.file.series.is_none() => free(&options.of.file)?,
-        None => bail!(Hinted::new("the stock of servers is missing", "give --stock FILE")),
-    };
-    let outlooks = outlooks(&options.of, &plan, "held")?;
-    if let Some(file) = &options.stock
-        && let Some(row) =
-            stock.iter().find(|row| outlooks.iter().all(|(known, _)| known.name != row.series))
-    {
-        let (file, line) = (file.display(), row.line);
-        bail!("{file}, line {line}: series: {:?} is not a series of the demand", row.series);
-    }
-    let series = (outlooks.into_iter())
-        .map(|(known, outlook)| {
-            let position = position(&known, &stock);
-            let advice = advise(&position, &outlook.bands.path(options.quantile), terms);
-            OrdersOf {
-                in_use: position.in_use,
-                free: position.free,
-                ordered: position.pipeline.total(),
-                method: outlook.method,
-                runs_out_on: advice.runs_out.and_then(|ahead| date(&known, ahead)),
-                advice,
-                doubts: outlook.doubts,
-                name: known.name,
-            }
-        })
-        .collect();
-    let format = "ras-forecast-orders/1";
-    let answer = OrdersAnswer { format, quantile: options.quantile, terms, series };
-    context.answer(|| orders_text(&answer), &answer)?;
-    Ok(Verdict::Fine)
-}
-
-/// What is known of a series on its last day.
-fn position(known: &NamedSeries, stock: &[StockRow]) -> Position {
-    let series = &known.series;
-    let last = series.time(series.len() - 1);
-    let mut position = Position {
-        in_use: series.filled().last().copied().unwrap_or(0.0),
-        free: 0.0,
-        pipeline: Pipeline::default(),
-    };
-    for row in stock.iter().filter(|row| row.series == known.name) {
-        let days = row.time.saturating_sub(last).div_euclid(DAY_SECONDS);
-        match usize::try_from(days - 1) {
-            // Orders of later years are not decided on now.
-            Ok(day) if day < 10 * 366 => position.pipeline.add(day, f64::from(row.servers)),
-            Ok(_) => {}
-            Err(_) => position.free += f64::from(row.servers),
-        }
-    }
-    position
-}
-
-fn orders_text(answer: &OrdersAnswer) -> String {
-    let runs_out = format!("runs out (Q{})", decimal(100.0 * answer.quantile));
-    let header = [
-        "series",
-        "in use",
-        "free",
-        "on order",
-        &runs_out,
-        "order",
-        "cancel",
-        "decommission",
-        "short",
-    ];
-    let mut table = Table::new(&header, 1..9);
-    let count = |count: u64| if count == 0 { nothing() } else { count.to_string() };
-    for of in &answer.series {
-        table.add_row([
-            of.name.clone(),
-            decimal(of.in_use),
-            decimal(of.free),
-            decimal(of.ordered),
-            of.runs_out_on.map_or_else(nothing, |day| day.to_string()),
-            count(of.advice.order),
-            count(of.advice.cancel.iter().map(|(_, servers)| servers).sum()),
-            count(of.advice.decommission),
-            count(of.advice.short),
-        ]);
-    }
-    let mut text = table.to_string();
-    for of in &answer.series {
-        text.push_str(&notes(&of.name, &of.doubts));
-    }
-    text
 }

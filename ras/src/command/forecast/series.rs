@@ -36,6 +36,20 @@ impl Grain {
     }
 }
 
+/// What is read of a region's history unless the options say otherwise.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// How finely.
+    pub(super) grain: Grain,
+    /// The figure.
+    pub(super) value: &'static str,
+    /// What series are told apart by.
+    pub(super) by: &'static [&'static str],
+}
+
+/// The keys that free servers have: they belong to no reservation and no owner.
+const OF_SERVERS: [&str; 2] = ["hardware_type", "datacenter"];
+
 /// Where the series are from, for messages.
 pub(super) fn place(of: &SeriesFile) -> String {
     match &of.series {
@@ -44,27 +58,69 @@ pub(super) fn place(of: &SeriesFile) -> String {
     }
 }
 
-/// The series of the file, or of the region's history at a grain; `value` is the figure of the history by default.
-pub(super) fn read(of: &SeriesFile, grain: Grain, value: &str) -> Result<Vec<NamedSeries>> {
+/// The series of the file, or of the region's history.
+pub(super) fn read(of: &SeriesFile, wanted: Wanted) -> Result<Vec<NamedSeries>> {
     match &of.series {
         Some(file) => {
             let value = of.value.clone().unwrap_or_else(|| "value".to_owned());
             let columns = SeriesColumns { time: of.time.clone(), value, by: of.by.clone() };
             Ok(read_series(file, &columns, Faults::Mark)?)
         }
-        None => Ok(History::ask(of, grain)?.series(of.value.as_deref().unwrap_or(value))?),
+        None => {
+            let history = History::ask(of, wanted.grain, &keys(of, wanted), Part::Asked)?;
+            history.series(of.value.as_deref().unwrap_or(wanted.value))
+        }
+    }
+}
+
+/// What series of the region's history are told apart by.
+fn keys(of: &SeriesFile, wanted: Wanted) -> Vec<String> {
+    match of.by.as_slice() {
+        [] => wanted.by.iter().map(|key| (*key).to_owned()).collect(),
+        by => by.to_vec(),
     }
 }
 
 /// Free servers of each series of the region's history, as a file of stocks would list them.
-pub(super) fn free(of: &SeriesFile) -> Result<Vec<StockRow>> {
-    let rows = History::ask(of, Grain::Day)?.series("free")?.into_iter().map(|named| {
+pub(super) fn free(of: &SeriesFile, wanted: Wanted) -> Result<Vec<StockRow>> {
+    let by = keys(of, wanted);
+    if let Some(key) = by.iter().find(|key| !OF_SERVERS.contains(&key.as_str())) {
+        bail!(Hinted::new(
+            format!(
+                "--by {key}: free servers have no {key}, so the stock of a series is not known"
+            ),
+            "give --stock FILE, or tell series apart by hardware_type and datacenter",
+        ));
+    }
+    stock(&History::ask(of, wanted.grain, &by, Part::All)?, "free")
+}
+
+/// Servers of each hardware type of the region: those of the reservations asked for, and those of none.
+pub(super) fn owned(of: &SeriesFile, grain: Grain) -> Result<Vec<StockRow>> {
+    let by = ["hardware_type".to_owned()];
+    let mut rows = stock(&History::ask(of, grain, &by, Part::Asked)?, "held")?;
+    rows.append(&mut stock(&History::ask(of, grain, &by, Part::All)?, "free")?);
+    Ok(rows)
+}
+
+/// What a figure was on the last day.
+fn stock(history: &History, figure: &str) -> Result<Vec<StockRow>> {
+    let rows = history.series(figure)?.into_iter().map(|named| {
         let series = &named.series;
         let servers = series.filled().last().copied().unwrap_or(0.0);
         // A number of servers of a region.
         StockRow { time: series.start(), servers: servers as u32, line: 0, series: named.name }
     });
     Ok(rows.collect())
+}
+
+/// Which servers of a region are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// Those of the reservation and the owner of the options.
+    Asked,
+    /// All.
+    All,
 }
 
 /// What a server answers, with the names in the order of the options.
@@ -74,18 +130,16 @@ struct History {
 }
 
 impl History {
-    fn ask(of: &SeriesFile, grain: Grain) -> Result<History> {
-        let by = match of.by.as_slice() {
-            [] => vec!["reservation".to_owned()],
-            by => by.to_vec(),
-        };
+    fn ask(of: &SeriesFile, grain: Grain, by: &[String], part: Part) -> Result<History> {
         let mut wanted = vec![
             ("by", by.join(",")),
             ("step", grain.word().to_owned()),
             ("days", of.history.past.unwrap_or(grain.days()).to_string()),
         ];
-        let filters = [("reservation", &of.history.reservation), ("owner", &of.history.owner)];
-        wanted.extend(filters.into_iter().filter_map(|(key, name)| Some((key, name.clone()?))));
+        if part == Part::Asked {
+            let filters = [("reservation", &of.history.reservation), ("owner", &of.history.owner)];
+            wanted.extend(filters.into_iter().filter_map(|(key, name)| Some((key, name.clone()?))));
+        }
         let path = query("/v1/history/usage", &wanted);
         let server = Server::of(&of.history.server)?;
         let found = store::run(async { Client::new(server)?.get(&path).await })?;
@@ -99,7 +153,7 @@ impl History {
                 keep(series, usize::try_from(whole).unwrap_or(0));
             }
         }
-        Ok(History { by, answer })
+        Ok(History { by: by.to_vec(), answer })
     }
 
     /// The series of one figure.

@@ -1,0 +1,238 @@
+//! `ras forecast orders`
+
+mod mixed;
+
+use super::long::{DAY_SECONDS, date, notes, nothing, outlooks, plan_with};
+use super::series::{Grain, Wanted, free};
+use crate::cli::OrdersForecast;
+use crate::context::Context;
+use crate::exit::Verdict;
+use crate::layout::Table;
+use crate::mistake::Hinted;
+use anyhow::{Result, bail};
+use chrono::NaiveDate;
+use datasets::import::{NamedSeries, StockRow, read_stock};
+use fleet::number::decimal;
+use forecast::long::Doubt;
+use forecast::orders::advice::Position;
+use forecast::orders::moves::{Place, advise_all};
+use forecast::orders::{Advice, Pipeline, Terms, advise};
+use serde::Serialize;
+
+/// What is forecast of a region's history: the servers that reservations hold, by type and place.
+const HELD: Wanted =
+    Wanted { grain: Grain::Day, value: "held", by: &["hardware_type", "datacenter"] };
+
+/// `ras-forecast-orders/1`
+#[derive(Serialize)]
+struct OrdersAnswer {
+    format: &'static str,
+    quantile: f64,
+    series: Vec<OrdersOf>,
+    /// Servers to move between series of one type.
+    moves: Vec<Moved>,
+}
+
+#[derive(Serialize)]
+struct OrdersOf {
+    name: String,
+    terms: Terms,
+    in_use: f64,
+    /// Before moves.
+    free: f64,
+    /// Servers on order.
+    ordered: f64,
+    method: String,
+    /// The date of `runs_out`: the first on which demand exceeds what is there, after moves and without the rest of
+    /// the advice.
+    runs_out_on: Option<NaiveDate>,
+    #[serde(flatten)]
+    advice: Advice,
+    doubts: Vec<Doubt>,
+}
+
+/// Servers that move today.
+#[derive(Serialize)]
+struct Moved {
+    from: String,
+    to: String,
+    servers: u64,
+}
+
+pub(super) fn run(options: &OrdersForecast, context: &Context) -> Result<Verdict> {
+    if let Some(rru) = &options.rru {
+        return mixed::run(options, rru, context);
+    }
+    let of_name = |name: &str| Terms {
+        period: usize::from(options.period),
+        lead: usize::from(
+            options.lead_of(|of| name == of || name.split('/').any(|part| part == of)),
+        ),
+    };
+    let stock = stock(options, || free(&options.of.file, HELD))?;
+    let outlooks = outlooks(&options.of, &plan_with(options.quantile, horizon(options)), HELD)?;
+    if let Some(file) = &options.stock
+        && let Some(row) =
+            stock.iter().find(|row| outlooks.iter().all(|(known, _)| known.name != row.series))
+    {
+        let (file, line) = (file.display(), row.line);
+        bail!("{file}, line {line}: series: {:?} is not a series of the demand", row.series);
+    }
+    check_leads(options, |name| {
+        outlooks
+            .iter()
+            .any(|(known, _)| known.name.split('/').any(|part| part == name) || known.name == name)
+    })?;
+    let mut places = Vec::new();
+    for (known, outlook) in &outlooks {
+        let terms = of_name(&known.name);
+        let mut demand = outlook.bands.path(options.quantile);
+        demand.truncate(terms.horizon());
+        places.push(Place {
+            hardware_type: hardware_type(options, &known.name)?,
+            position: position(known, &stock),
+            demand,
+            terms,
+        });
+    }
+    let (advice, transfers) = match options.moves_by {
+        Some(_) => advise_all(&places),
+        None => {
+            let advice = |of: &Place| advise(&of.position, &of.demand, of.terms);
+            (places.iter().map(advice).collect(), Vec::new())
+        }
+    };
+    let name = |at: usize| outlooks[at].0.name.clone();
+    let moves = (transfers.iter())
+        .map(|of| Moved { from: name(of.from), to: name(of.to), servers: of.servers })
+        .collect();
+    let series = (outlooks.into_iter().zip(&places).zip(advice))
+        .map(|(((known, outlook), of), advice)| OrdersOf {
+            terms: of.terms,
+            in_use: of.position.in_use,
+            free: of.position.free,
+            ordered: of.position.pipeline.total(),
+            method: outlook.method,
+            runs_out_on: advice.runs_out.and_then(|ahead| date(&known, ahead)),
+            advice,
+            doubts: outlook.doubts,
+            name: known.name,
+        })
+        .collect();
+    let format = "ras-forecast-orders/1";
+    let answer = OrdersAnswer { format, quantile: options.quantile, series, moves };
+    context.answer(|| text(&answer), &answer)?;
+    Ok(Verdict::Fine)
+}
+
+/// The stock of the options; of a region's history by default what the region has.
+fn stock(
+    options: &OrdersForecast,
+    of_region: impl FnOnce() -> Result<Vec<StockRow>>,
+) -> Result<Vec<StockRow>> {
+    match &options.stock {
+        Some(file) => Ok(read_stock(file)?),
+        None if options.of.file.series.is_none() => of_region(),
+        None => bail!(Hinted::new("the stock of servers is missing", "give --stock FILE")),
+    }
+}
+
+/// Days that the longest lead time looks ahead.
+fn horizon(options: &OrdersForecast) -> usize {
+    let longest = options.lead.iter().map(|lead| lead.days).max().unwrap_or(21);
+    Terms { period: usize::from(options.period), lead: usize::from(longest) }.horizon()
+}
+
+fn check_leads(options: &OrdersForecast, is_known: impl Fn(&str) -> bool) -> Result<()> {
+    let unknown = options.lead.iter().filter_map(|lead| lead.hardware_type.as_deref());
+    match { unknown }.find(|name| !is_known(name)) {
+        Some(name) => bail!("--lead: there is no type {name:?}"),
+        None => Ok(()),
+    }
+}
+
+/// The hardware type of a series; all are of one if types are not told apart.
+fn hardware_type(options: &OrdersForecast, name: &str) -> Result<String> {
+    let Some(column) = &options.moves_by else { return Ok(String::new()) };
+    let by = &options.of.file.by;
+    let by: Vec<&str> = match by.as_slice() {
+        [] if options.of.file.series.is_none() => HELD.by.to_vec(),
+        by => by.iter().map(String::as_str).collect(),
+    };
+    let Some(at) = by.iter().position(|of| of == column) else {
+        bail!("--moves-by: {column:?} is not a column of --by");
+    };
+    let parts: Vec<&str> = name.split('/').collect();
+    match parts.get(at) {
+        Some(part) if parts.len() == by.len() => Ok((*part).to_owned()),
+        _ => bail!(
+            "--moves-by: series {name:?}: a value of --by has a slash, so its type is not known"
+        ),
+    }
+}
+
+/// What is known of a series on its last day.
+fn position(known: &NamedSeries, stock: &[StockRow]) -> Position {
+    let series = &known.series;
+    let last = series.time(series.len() - 1);
+    let (free, pipeline) = held(&known.name, last, stock);
+    Position { in_use: series.filled().last().copied().unwrap_or(0.0), free, pipeline }
+}
+
+/// What is there of a series of the stock on a day, in seconds, and what is on order.
+fn held(name: &str, day: i64, stock: &[StockRow]) -> (f64, Pipeline) {
+    let (mut there, mut pipeline) = (0.0, Pipeline::default());
+    for row in stock.iter().filter(|row| row.series == name) {
+        let days = row.time.saturating_sub(day).div_euclid(DAY_SECONDS);
+        match usize::try_from(days - 1) {
+            // Orders of later years are not decided on now.
+            Ok(day) if day < 10 * 366 => pipeline.add(day, f64::from(row.servers)),
+            Ok(_) => {}
+            Err(_) => there += f64::from(row.servers),
+        }
+    }
+    (there, pipeline)
+}
+
+fn count(count: u64) -> String {
+    if count == 0 { nothing() } else { count.to_string() }
+}
+
+fn text(answer: &OrdersAnswer) -> String {
+    let runs_out = format!("runs out (Q{})", decimal(100.0 * answer.quantile));
+    let header = [
+        "series",
+        "in use",
+        "free",
+        "on order",
+        &runs_out,
+        "order",
+        "cancel",
+        "decommission",
+        "short",
+    ];
+    let mut table = Table::new(&header, 1..9);
+    for of in &answer.series {
+        table.add_row([
+            of.name.clone(),
+            decimal(of.in_use),
+            decimal(of.free),
+            decimal(of.ordered),
+            of.runs_out_on.map_or_else(nothing, |day| day.to_string()),
+            count(of.advice.order),
+            count(of.advice.cancel.iter().map(|(_, servers)| servers).sum()),
+            count(of.advice.decommission),
+            count(of.advice.short),
+        ]);
+    }
+    let mut text = table.to_string();
+    for Moved { from, to, servers } in &answer.moves {
+        let servers =
+            fleet::number::counted(usize::try_from(*servers).unwrap_or(usize::MAX), "server");
+        text.push_str(&format!("\nmove {servers} from {from} to {to}"));
+    }
+    for of in &answer.series {
+        text.push_str(&notes(&of.name, &of.doubts));
+    }
+    text
+}
