@@ -25,8 +25,13 @@ fn with_policy() -> Place {
     let place = Place::new();
     place.region("region");
     fs::write(place.path("per_msb.sql"), PER_MSB).expect("written");
+    // Solves end early, so that no deadline is near.
+    fs::write(place.path("ras.toml"), "[solver]\ngap_limit = 0.01\n").expect("written");
     place
 }
+
+/// The options of a service whose solves end as soon as they are good.
+const SERVICE: &str = "--data data --listen none --schedule never --deadline 60s --config ras.toml";
 
 /// The last solve, once it has ended.
 fn ended(place: &Place) -> Value {
@@ -49,13 +54,12 @@ fn report(place: &Place, solve: &Value) -> Value {
 fn a_running_region_keeps_policies_that_it_would_break_without() {
     let place = with_policy();
     let today = failing(&place, "region");
-    place.ras("solve region --out result --deadline 20s").code_in(&[0, 2]);
+    place.ras("solve region --out result --gap 1%").code_in(&[0, 2]);
     place.ras("snapshot next region result --out settled").code(0);
     let without = failing(&place, "settled");
     assert!(without > today, "{without} MSBs, {today} today");
 
-    let options = "--data data --listen none --schedule never --deadline 20s";
-    let up = place.start(&format!("up region {options}"));
+    let up = place.start(&format!("up region {SERVICE}"));
     let trial = place.json("policy apply per_msb.sql --dry-run --search 1s --data data");
     let view = &trial["outlook"]["views"][0];
     assert_eq!((&view["fails"], &view["policy"]), (&json!(today), &json!("per_msb")), "{trial}");
@@ -125,8 +129,7 @@ fn a_solve_within_policies_is_refused_rather_than_made_without() {
     let place = with_policy();
     solver(&place);
     let script = place.path("solver");
-    let options = "--data data --listen none --schedule never --deadline 20s --solver";
-    let up = place.start(&format!("up region {options} {}", script.display()));
+    let up = place.start(&format!("up region {SERVICE} --solver {}", script.display()));
     place.json("policy apply per_msb.sql --yes --data data");
 
     // A column is gone, as far as the solve is concerned.

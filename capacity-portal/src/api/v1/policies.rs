@@ -194,7 +194,7 @@ async fn judge(
     }
     let Some(judge) = site.policies.clone() else {
         let detail = "this server is built without policies (feature `policies`)";
-        return Err(Problem::new(StatusCode::NOT_IMPLEMENTED, "no_policies", detail));
+        return Err(Problem::new(StatusCode::CONFLICT, "no_policies", detail));
     };
     let busy = |_| Problem::unavailable("busy", "other policies are being compiled");
     // The permit ends with the work, which goes on if the caller does not wait.
@@ -300,9 +300,8 @@ fn changed_response(made: &[PolicyVersion], outlook: &PolicyOutlook) -> StoredRe
     request_body = PoliciesAsked,
     responses(
         (status = 200, description = "what changed, or would", body = PoliciesChanged),
-        (status = 409, description = "no region is loaded, or others changed policies meanwhile"),
-        (status = 422, description = "A policy is refused: `policy`, `line`, `column`, `message` and `hint` say where and why."),
-        (status = 501, description = "The server is built without policies.")))]
+        (status = 409, description = "no region is loaded, the server is built without policies, or others changed policies meanwhile"),
+        (status = 422, description = "A policy is refused: `policy`, `line`, `column`, `message` and `hint` say where and why.")))]
 pub(super) async fn set_several(
     State(site): State<Site>,
     caller: Caller,
@@ -354,10 +353,9 @@ fn path(name: &str) -> String {
     responses(
         (status = 200, description = "what changed", body = PoliciesChanged),
         (status = 404, description = "With If-Match: there is no such policy."),
-        (status = 409, description = "no region is loaded, or others changed policies meanwhile"),
+        (status = 409, description = "no region is loaded, the server is built without policies, or others changed policies meanwhile"),
         (status = 412, description = "it has changed since"),
-        (status = 422, description = "The policy is refused: `policy`, `line`, `column`, `message` and `hint` say where and why."),
-        (status = 501, description = "The server is built without policies.")))]
+        (status = 422, description = "The policy is refused: `policy`, `line`, `column`, `message` and `hint` say where and why.")))]
 pub(super) async fn set(
     State(site): State<Site>,
     caller: Caller,
