@@ -7,6 +7,7 @@
 //! | [`plans`] | plans of changes |
 //! | [`contracts`] | churn contracts and their use |
 //! | [`autosize`] | requests that follow demand |
+//! | [`policies`] | policies in SQL that solves keep |
 //! | [`quotas`] | limits of owners |
 //! | [`region`] | settings, hardware types, elastic reservations, RRU profiles |
 //! | [`history`] | figures of the region over time |
@@ -48,6 +49,7 @@ pub mod inventory;
 pub mod maintenance;
 pub mod moves;
 pub mod plans;
+pub mod policies;
 pub mod problem;
 pub mod quotas;
 pub mod region;

@@ -7,7 +7,7 @@
 //! A limit that holds today holds afterwards, and one that is exceeded today is exceeded by no more. A coefficient
 //! above the limit of its row means that no such server may go there: a rule of membership.
 
-use fleet::{RegionSnapshot, ReservationIx, Targets};
+use fleet::{RegionSnapshot, ReservationIx, ServerIx, Targets};
 use std::collections::BTreeMap;
 
 /// A row.
@@ -93,6 +93,15 @@ pub struct LimitUse {
     /// What one unit more would save at most, to first order, in units of the objective: the price of the row in the proved
     /// bound. Zero where no time was left for a bound.
     pub price: f64,
+}
+
+/// Servers that have to leave so that rows which are exceeded are within their bounds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Leaving {
+    /// Of each row alone, the fewest servers; `None`: those that are unavailable or pinned exceed it.
+    pub fewest: Vec<Option<usize>>,
+    /// Servers after whose leaving all rows are within their bounds that can be, idle ones first; not always the fewest.
+    pub servers: Vec<ServerIx>,
 }
 
 /// The most that all servers may count together.
@@ -202,6 +211,52 @@ impl GroupLimits {
                 LimitUse { name, most, before, after, price: 0.0 }
             })
             .collect()
+    }
+
+    /// Servers that have to leave their holders so that every row is within its bound.
+    pub fn leaving(&self, snapshot: &RegionSnapshot) -> Leaving {
+        let mut usage = self.usage(snapshot.servers.iter().map(fleet::Server::holder));
+        let excess: Vec<i64> =
+            self.limits.iter().zip(&usage).map(|(row, usage)| usage - row.most).collect();
+        // Of rows that are exceeded: servers that may leave, and what they count.
+        let mut counted = vec![Vec::new(); self.limits.len()];
+        for (server, of) in snapshot.servers.iter().enumerate() {
+            let Some(holder) = of.holder().filter(|_| of.available && !of.pinned) else { continue };
+            for &(row, amount) in self.rows_of(server, holder) {
+                if excess[row as usize] > 0 {
+                    counted[row as usize].push((of.in_use, std::cmp::Reverse(amount), server));
+                }
+            }
+        }
+        let fewest = |(&excess, of): (&i64, &Vec<(bool, std::cmp::Reverse<i64>, usize)>)| {
+            let mut amounts: Vec<i64> = of.iter().map(|of| of.1.0).collect();
+            amounts.sort_unstable_by_key(|amount| std::cmp::Reverse(*amount));
+            let mut left = excess;
+            let taken = amounts.iter().take_while(|amount| {
+                let takes = left > 0;
+                left -= if takes { **amount } else { 0 };
+                takes
+            });
+            let taken = taken.count();
+            (left <= 0).then_some(taken)
+        };
+        let fewest = excess.iter().zip(&counted).map(fewest).collect();
+        let mut leaves = std::collections::BTreeSet::new();
+        for (row, mut of) in counted.into_iter().enumerate() {
+            of.sort_unstable();
+            for (_, _, server) in of {
+                if usage[row] <= self.limits[row].most {
+                    break;
+                }
+                let holder = snapshot.servers[server].holder();
+                if leaves.insert(server) {
+                    for &(row, amount) in holder.map_or(&[][..], |of| self.rows_of(server, of)) {
+                        usage[row as usize] -= amount;
+                    }
+                }
+            }
+        }
+        Leaving { fewest, servers: leaves.into_iter().map(ServerIx::new).collect() }
     }
 
     /// Rows in which a server of a holder counts, and how much.

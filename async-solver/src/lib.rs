@@ -68,7 +68,7 @@ mod whole;
 pub use carry::{solve, solve_within};
 pub use config::SolverConfig;
 pub use env::{Progress, SolveEnv};
-pub use group_limits::{Coefficient, GroupLimit, GroupLimits, GroupLimitsError, LimitUse};
+pub use group_limits::{Coefficient, GroupLimit, GroupLimits, GroupLimitsError, Leaving, LimitUse};
 pub use lp::{Backend, LpFailure, LpJob};
 pub use means::Means;
 pub use offered::OfferedPlan;

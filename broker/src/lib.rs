@@ -30,7 +30,7 @@
 //! | `access` | tokens, roles and sessions; idempotency keys |
 //! | `topology` | places, hardware types, RRU profiles, operators' edits, decommissions |
 //! | `snapshot` | import of a whole region with its difference; export |
-//! | `promises` | promises in versions, their terms, quotas, churn contracts |
+//! | `promises` | promises in versions, their terms, quotas, churn contracts, policies |
 //! | `targets` | publications of solves; applied plans |
 //! | `moves` | moves of servers, the mover's epoch and pace, rollouts of host profiles |
 //! | `queue` | jobs under leases: solves, replays, plans |

@@ -8,7 +8,7 @@
 //! | `region_summary` | the region summarized for pages |
 //! | `sampler` | samples of the region over time |
 //! | `local` | the unix socket for administrators of this machine |
-//! | `archive`, `rehearsal` | interfaces that `ras` implements: files of solves, simulated decisions |
+//! | `archive`, `rehearsal`, `policies` | interfaces that `ras` implements: files of solves, simulated decisions, the compiler of policies |
 //!
 //! `/openapi.json` describes every path; `/api` is a page to browse it. Writes need a token with the right role,
 //! in a header or a session cookie; its name is the actor in the audit trail. Errors of the API are
@@ -21,6 +21,7 @@ mod archive;
 mod error;
 mod http;
 mod local;
+mod policies;
 mod region_summary;
 mod rehearsal;
 mod sampler;
@@ -35,6 +36,7 @@ pub use http::auth::authority::{Authority, Role, Token, TokenError};
 pub use http::auth::secret::{NoRandomness, Secret};
 pub use http::tls::{TlsError, TlsFiles};
 pub use local::{LocalSocket, local_actor, socket_path};
+pub use policies::{JudgePolicies, PolicyRefusal};
 pub use rehearsal::{Rehearse, Rehearsed, Stand};
 
 use api::described::{self, Described};
@@ -62,6 +64,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 
 /// The OpenAPI description, as served and as committed in the repository.
 pub fn openapi() -> String {
@@ -79,6 +82,8 @@ pub struct PortalSettings {
     pub archive: Option<Arc<dyn Archive>>,
     /// Simulates decisions after the loss of an MSB; `None`: drills show only which reservations keep what.
     pub rehearsal: Option<Arc<dyn Rehearse>>,
+    /// Compiles policies in SQL; `None`: changes of policies are rejected.
+    pub policies: Option<Arc<dyn JudgePolicies>>,
     /// Limits of moves, which explain why pending moves wait.
     pub move_limits: MoveLimits,
     /// Servers in use of others that a plan may move without the approval of an operator; `None`: any number.
@@ -245,6 +250,8 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, Sampler) {
         plan_queue: PlanQueue::new(settings.planner),
         remote_planner: RemotePlanner::new(broker.clone(), region.clone()),
         rehearsal: settings.rehearsal,
+        policies: settings.policies,
+        judging: Arc::new(Semaphore::new(1)),
         move_limits: settings.move_limits,
         approval_above: settings.approval_above,
         region_summaries: summaries,

@@ -51,8 +51,8 @@ pub use place::{
 pub use plan::{Plan, PlanSnapshot};
 #[cfg(feature = "policies")]
 pub use policy::{
-    CheckPolicies, DecidedReplicas, DiffPolicies, PoliciesOf, PolicyCommand, SolvePolicies,
-    TestPolicies, TryPolicies, WorldOf,
+    ApplyPolicies, CheckPolicies, DecidedReplicas, DiffPolicies, PoliciesOf, PolicyCommand,
+    SolvePolicies, TestPolicies, TryPolicies, WorldOf,
 };
 pub use postgres::StoreOptions;
 pub use profile::{Profile, ProfileAction};
@@ -193,7 +193,7 @@ pub enum Command {
     Result(ResultCommand),
     /// Place replicas of services on the nodes of a cluster, with few moves
     Place(Box<Place>),
-    /// Check policies in SQL against a region or a cluster, and solve small worlds under them
+    /// Check policies in SQL against a region or a cluster, and apply them to a running region
     #[cfg(feature = "policies")]
     #[command(subcommand)]
     Policy(PolicyCommand),

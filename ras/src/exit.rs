@@ -9,6 +9,8 @@ pub(crate) const EXIT_SHORT: u8 = 2;
 const EXIT_STALE: u8 = 3;
 /// The audit rejected the result of a solve. A parent process reads it from the exit code.
 pub(crate) const EXIT_AUDIT_FAILED: u8 = 4;
+/// A region cannot be solved within its policies. A parent process reads it from the exit code.
+pub(crate) const EXIT_POLICIES_REFUSED: u8 = 5;
 
 /// Ctrl-C ended it, as a shell reports it.
 pub(crate) const EXIT_INTERRUPTED: u8 = 130;

@@ -11,6 +11,7 @@
 //! | [`hour`], [`churn`] | what happens to a region in an hour (pure); a region after hours of solves |
 //! | [`client`] | HTTP client of a server |
 //! | [`request_file`], [`plan_answer`], [`plan_text`] | a capacity request and the plan that answers it |
+//! | `region_policies` | policies in SQL of a region: limits of its solver, and their audit |
 //! | [`highs_process`] | HiGHS in a child process that can be killed |
 //! | [`context`], [`exit`], [`results`] | options and answers, exit codes, snapshots and results on disk |
 //! | [`report_json`], [`reasons`] | the result's report |
@@ -48,6 +49,8 @@ pub mod plan_text;
 pub mod progress;
 pub mod quantity;
 pub mod reasons;
+#[cfg(feature = "policies")]
+pub mod region_policies;
 pub mod replay_page;
 pub mod report_json;
 pub mod request_file;
@@ -147,6 +150,9 @@ pub fn conclude(context: &Context, work: impl FnOnce() -> anyhow::Result<Verdict
             }
             if error.is::<solve::AuditFailed>() {
                 return ExitCode::from(exit::EXIT_AUDIT_FAILED);
+            }
+            if error.is::<solve::PoliciesRefused>() {
+                return ExitCode::from(exit::EXIT_POLICIES_REFUSED);
             }
             ExitCode::FAILURE
         }

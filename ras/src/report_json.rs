@@ -53,6 +53,8 @@ pub struct ReportInputs<'a> {
     /// The reasons of shortfalls; empty if there was no solve, because today's shortfalls are not
     /// explained.
     pub reasons: &'a BTreeMap<ReservationName, Reason>,
+    /// What policies say of the result.
+    pub policies: &'a [report::PolicyState],
     /// Duration of the audit.
     pub audit_seconds: f64,
     /// Peak memory of a HiGHS process, in bytes.
@@ -120,6 +122,7 @@ pub fn assemble(inputs: &ReportInputs) -> SolveReport {
         history: of_solver.history.iter().cloned().map(moment).collect(),
         held_back: Some(report::HeldBack { passes, pinned, moves }),
         limits: of_solver.limits.iter().cloned().map(limit).collect(),
+        policies: inputs.policies.to_vec(),
         sizes: Some(sizes(snapshot, of_solver)),
         peak_memory_bytes: memory::peak_of_this_process(),
         highs_peak_memory_bytes: inputs.highs_memory,

@@ -7,6 +7,7 @@
 //! | `planner` | plans requests for the portal |
 //! | `plan_worker` | makes plans queued by the portal |
 //! | `rehearsal` | simulates the loss of an MSB with the mover's decisions |
+//! | `policy_judge` | compiles changes of policies, and searches for an assignment that keeps them |
 //! | `portal` | settings of the HTTP server: tokens, limits, TLS |
 //! | `settings` | settings of the service: defaults, `ras.toml`, command line |
 //! | `cron` | schedules: cron expressions |
@@ -14,6 +15,7 @@
 //! | `worker` | takes jobs, renews their leases, completes them |
 //! | `solve` | one solve of the stored region, from its snapshot to its version |
 //! | [`replay`] | replays past solves |
+//! | `kept_policies` | policies of the region, as files for a solve |
 //! | `child` | `ras solve` as a child process with a deadline and a memory limit |
 //! | `archive` | the archive of solves: a folder or an object store |
 //! | `retention` | deletes old solves from the archive |
@@ -26,9 +28,12 @@ mod archive;
 mod child;
 mod cron;
 mod in_time;
+mod kept_policies;
 mod mover;
 mod plan_worker;
 mod planner;
+#[cfg(feature = "policies")]
+mod policy_judge;
 mod portal;
 mod rehearsal;
 pub mod replay;
@@ -45,6 +50,8 @@ pub use cron::Schedule;
 pub use mover::MoverService;
 pub use plan_worker::PlanWorker;
 pub use planner::SolvingPlanner;
+#[cfg(feature = "policies")]
+pub use policy_judge::SolvingJudge;
 pub use portal::portal_settings;
 pub use rehearsal::MoverRehearsal;
 pub use settings::ServiceSettings;

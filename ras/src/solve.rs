@@ -18,7 +18,7 @@ use async_solver::{
 use fleet::audit::{AuditReport, audit};
 use fleet::{RegionSnapshot, ReservationName, Targets};
 use report::SolveReport;
-use report::solve_report::Ending;
+use report::solve_report::{Ending, PolicyState};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -55,12 +55,24 @@ pub struct Job {
     pub warm: Option<WarmStart>,
     /// Limits of groups.
     pub limits: Arc<GroupLimits>,
-    /// What else an assignment must pass before it is a result.
+    /// What policies say of an assignment, if there are any: it must pass them before it is a result.
     pub check: Option<Check>,
 }
 
-/// Objections to an assignment, by code that shares nothing with the solver.
-pub type Check = Box<dyn Fn(&Targets) -> Result<Vec<String>>>;
+/// The check of an assignment by policies, by code that shares nothing with the solver.
+pub struct Check {
+    /// What they say of today's assignment.
+    pub today: Vec<PolicyState>,
+    /// How long it takes to ask them.
+    pub takes: Duration,
+    /// What they say of another assignment.
+    pub of: Box<dyn Fn(&Targets) -> Result<Vec<PolicyState>>>,
+}
+
+/// Policies that cannot be kept in this region: they do not compile, or read what it does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the region cannot be solved within its policies")]
+pub struct PoliciesRefused;
 
 /// A completed solve, with its result on disk.
 pub struct Solved {
@@ -111,7 +123,9 @@ where
     let read = job.began.elapsed();
     let deadline = job.settings.deadline.map(|after| job.began + after);
     let today = write_today(job, read)?;
-    let reserve = job.began.elapsed().saturating_sub(read).mul_f64(RESERVE_FACTOR) + RESERVE_LEAST;
+    let audited = job.check.as_ref().map_or(Duration::ZERO, |check| check.takes);
+    let written = job.began.elapsed().saturating_sub(read);
+    let reserve = (written + audited).mul_f64(RESERVE_FACTOR) + RESERVE_LEAST;
     // The enforced deadline of the solver.
     let until = match deadline {
         None => None,
@@ -280,6 +294,7 @@ struct Checked {
     targets: Targets,
     audit: AuditReport,
     reasons: BTreeMap<ReservationName, Reason>,
+    policies: Vec<PolicyState>,
     stats: SolveStats,
     ending: Ending,
     audit_seconds: f64,
@@ -306,7 +321,11 @@ fn conclude(job: &Job, targets: Targets, mut stats: SolveStats, ending: Ending) 
     }
     let audit = audit(&job.snapshot, &targets);
     let reasons = reasons::of_all(&job.snapshot, &targets, &audit);
-    let checked = Checked { targets, audit, reasons, stats, ending, audit_seconds: 0.0 };
+    let policies = match &job.check {
+        Some(check) => (check.of)(&targets)?,
+        None => Vec::new(),
+    };
+    let checked = Checked { targets, audit, reasons, policies, stats, ending, audit_seconds: 0.0 };
     let report = checked.report(job, &Timing::unknown(job.began), None);
     let claims = report.claims()?;
     let mut objections: Vec<String> =
@@ -321,8 +340,12 @@ fn conclude(job: &Job, targets: Targets, mut stats: SolveStats, ending: Ending) 
             ));
         }
     }
-    if let Some(check) = &job.check {
-        objections.extend(check(&checked.targets)?);
+    for of in checked.policies.iter().filter(|of| !of.is_kept()) {
+        let PolicyState { policy, fails_before, fails, rows, .. } = of;
+        let rows = rows.join("; ");
+        objections.push(format!(
+            "policy `{policy}` fails in {fails} rows, today in {fails_before}: {rows}"
+        ));
     }
     if objections.is_empty() {
         return Ok(Checked { audit_seconds: begun.elapsed().as_secs_f64(), ..checked });
@@ -342,6 +365,7 @@ impl Checked {
             stats: Some(&self.stats),
             audit: &self.audit,
             reasons: &self.reasons,
+            policies: &self.policies,
             ending: self.ending,
             timing,
             audit_seconds: self.audit_seconds,
@@ -369,6 +393,7 @@ fn write_today(job: &Job, read: Duration) -> Result<Solved> {
         stats: None,
         audit: &audit,
         reasons: &BTreeMap::new(),
+        policies: job.check.as_ref().map_or(&[], |check| &check.today),
         ending: Ending::Unsolved,
         timing: &Timing { read, solve: Duration::ZERO, began: job.began },
         audit_seconds,

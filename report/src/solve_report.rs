@@ -79,6 +79,9 @@ pub struct SolveReport {
     /// Limits of groups, as policies set them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<GroupLimit>,
+    /// What policies say of the result.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<PolicyState>,
     /// Sizes of the model.
     pub sizes: Option<Sizes>,
     /// Largest resident memory of the process.
@@ -104,6 +107,29 @@ pub struct GroupLimit {
     pub after: i64,
     /// What one unit more would save at most, to first order, in units of the objective.
     pub price: f64,
+}
+
+/// What a policy says of the result, as plain SQL finds it: nothing of the solver is in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyState {
+    /// The policy: the name of its view.
+    pub policy: String,
+    /// The file that defines it, without folder and ending.
+    pub file: String,
+    /// Rows that failed before the solve.
+    pub fails_before: usize,
+    /// Rows that fail in the result.
+    pub fails: usize,
+    /// The first of these, as `column=value`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<String>,
+}
+
+impl PolicyState {
+    /// Whether no more rows fail than before.
+    pub fn is_kept(&self) -> bool {
+        self.fails <= self.fails_before
+    }
 }
 
 /// The origin of a run's result.

@@ -134,6 +134,8 @@ events! {
         cooldown_seconds: i32,
     }
     AutosizeRemoved {}
+    PolicySet { version: i32, edition: i32, why: &'a str }
+    PolicyWithdrawn { version: i32, edition: i32, why: &'a str }
     EmergencyAsked {
         emergency: EmergencyId,
         rru: f64,

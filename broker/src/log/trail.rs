@@ -80,6 +80,10 @@ pub enum Action {
     AutosizeSet,
     /// The request of a reservation no longer follows demand.
     AutosizeRemoved,
+    /// A policy was set or replaced. Subject: the policy.
+    PolicySet,
+    /// A policy was withdrawn. Subject: the policy.
+    PolicyWithdrawn,
     /// Emergency capacity was requested. Subject: the reservation.
     EmergencyAsked,
     /// Emergency capacity was granted or refused. Subject: the reservation.
@@ -173,6 +177,8 @@ impl Action {
                 | Action::QuotaSet
                 | Action::AutosizeSet
                 | Action::AutosizeRemoved
+                | Action::PolicySet
+                | Action::PolicyWithdrawn
                 | Action::SolveRequested
                 | Action::SolveAwaitsApproval
                 | Action::SolveApproved
@@ -240,6 +246,8 @@ impl Action {
             Action::TokenCreated
             | Action::TokenRevoked
             | Action::QuotaSet
+            | Action::PolicySet
+            | Action::PolicyWithdrawn
             | Action::ProfileSet
             | Action::ProfileRemoved
             | Action::SharedBufferSet
@@ -250,7 +258,7 @@ impl Action {
     }
 
     /// Every action.
-    pub const ALL: [Action; 59] = [
+    pub const ALL: [Action; 61] = [
         Action::SnapshotLoaded,
         Action::TargetsPublished,
         Action::UnavailabilityRecorded,
@@ -275,6 +283,8 @@ impl Action {
         Action::ContractRemoved,
         Action::AutosizeSet,
         Action::AutosizeRemoved,
+        Action::PolicySet,
+        Action::PolicyWithdrawn,
         Action::EmergencyAsked,
         Action::EmergencyGranted,
         Action::EmergencyEnded,
@@ -339,6 +349,8 @@ impl Action {
             Action::ContractRemoved => "contract_removed",
             Action::AutosizeSet => "autosize_set",
             Action::AutosizeRemoved => "autosize_removed",
+            Action::PolicySet => "policy_set",
+            Action::PolicyWithdrawn => "policy_withdrawn",
             Action::EmergencyAsked => "emergency_asked",
             Action::EmergencyGranted => "emergency_granted",
             Action::EmergencyEnded => "emergency_ended",
@@ -393,7 +405,7 @@ pub enum Subject {
     Reservation,
     /// An unavailability event, a window, a plan or a solve, by id.
     Id,
-    /// A token, an owner, an RRU profile or a hardware type.
+    /// A token, an owner, an RRU profile, a policy or a hardware type.
     Name,
 }
 

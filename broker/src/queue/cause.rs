@@ -38,6 +38,8 @@ pub enum FailureReason {
     OutOfMemory,
     /// The audit rejected the targets.
     AuditRefused,
+    /// The policies in force do not fit the region, or the worker cannot read them.
+    PoliciesRefused,
     /// The result is missing or unreadable.
     ResultUnreadable,
     /// The snapshot or the result could not be archived.
@@ -52,11 +54,12 @@ pub enum FailureReason {
 
 impl FailureReason {
     /// Every reason.
-    pub const ALL: [FailureReason; 9] = [
+    pub const ALL: [FailureReason; 10] = [
         FailureReason::Crashed,
         FailureReason::OutOfTime,
         FailureReason::OutOfMemory,
         FailureReason::AuditRefused,
+        FailureReason::PoliciesRefused,
         FailureReason::ResultUnreadable,
         FailureReason::ArchiveFailed,
         FailureReason::NotPublishable,
@@ -71,6 +74,7 @@ impl FailureReason {
             FailureReason::OutOfTime => "out_of_time",
             FailureReason::OutOfMemory => "out_of_memory",
             FailureReason::AuditRefused => "audit_refused",
+            FailureReason::PoliciesRefused => "policies_refused",
             FailureReason::ResultUnreadable => "result_unreadable",
             FailureReason::ArchiveFailed => "archive_failed",
             FailureReason::NotPublishable => "not_publishable",

@@ -9,6 +9,7 @@ use crate::infra::words;
 use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::log::trail::{Seq, TargetVersion};
+use crate::promises::policy::PoliciesEdition;
 use crate::queue::cause::{Cause, FailureReason};
 use crate::queue::job::{self, JobKind, Lease};
 use chrono::{DateTime, Utc};
@@ -36,7 +37,7 @@ pub(crate) mod sql {
         /// `FOR UPDATE` keeps other workers from claiming the job meanwhile.
         STILL_OURS = "SELECT EXISTS (SELECT FROM jobs WHERE job_id = $1 AND attempt = $2 \
             AND state = 'running' FOR UPDATE)";
-        DESCRIBE = "UPDATE solves SET parent = $2, seq = $3, snapshot_url = $4, config = $5 \
+        DESCRIBE = "UPDATE solves SET parent = $2, seq = $3, snapshot_url = $4, config = $5, policies = $6 \
             WHERE solve_id = $1 AND state = 'running'";
         FAIL = "UPDATE solves SET state = 'failed', reason = $2, failure = $3 WHERE solve_id = $1";
         STALE = "UPDATE solves SET state = 'stale', failure = $2, result_url = $3 WHERE solve_id = $1";
@@ -130,6 +131,8 @@ pub struct SolveBasis {
     pub snapshot_url: String,
     /// The settings.
     pub config: Document,
+    /// The policies that it keeps.
+    pub policies: PoliciesEdition,
 }
 
 impl Broker {
@@ -206,7 +209,8 @@ impl Broker {
                 .bind(basis.parent.0)
                 .bind(basis.seq.0)
                 .bind(&basis.snapshot_url)
-                .bind(&basis.config);
+                .bind(&basis.config)
+                .bind(basis.policies.0);
             described.execute(&mut *tx).await.doing(doing)?;
         }
         tx.commit().await.doing(doing)?;

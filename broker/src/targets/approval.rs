@@ -118,7 +118,7 @@ impl Broker {
             Err(PublishError::Stale { .. }) if state == SolveState::Published => {
                 Err(ApprovalError::NotAwaiting { solve, state })
             }
-            Err(stale @ PublishError::Stale { .. }) => {
+            Err(stale @ (PublishError::Stale { .. } | PublishError::PoliciesChanged { .. })) => {
                 let mut tx = self.begin().await.doing(doing)?;
                 awaiting::supersede(&mut tx, None).await.doing(doing)?;
                 tx.commit().await.doing(doing)?;

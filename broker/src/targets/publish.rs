@@ -8,6 +8,7 @@ use crate::infra::id::{PublicationId, SolveId};
 use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::log::trail::TargetVersion;
+use crate::promises::policy::{self, PoliciesEdition};
 use crate::promises::promise::{self, Promise};
 use crate::queue::cause::Cause;
 use crate::queue::job::{self, Lease};
@@ -170,6 +171,10 @@ impl Publication {
 pub enum PublishError {
     #[error("the targets were made on version {parent}; the region is at {head}")]
     Stale { parent: TargetVersion, head: TargetVersion },
+    #[error(
+        "policies have changed since the solve began: it kept edition {}, in force is {}", kept.0, now.0
+    )]
+    PoliciesChanged { kept: PoliciesEdition, now: PoliciesEdition },
     #[error("server {server:?} has two targets")]
     Twice { server: ServerName },
     #[error("server {server:?}: its target {target:?} is not a reservation of the region")]
@@ -196,7 +201,8 @@ impl Broker {
     /// servers which are back since the snapshot of the solve (`made_up_for`); a new solve is then requested.
     ///
     /// # Errors
-    /// [`PublishError`]; [`PublishError::Stale`] if another publication was first.
+    /// [`PublishError`]; [`PublishError::Stale`] if another publication was first, [`PublishError::PoliciesChanged`] if the
+    /// solve kept other policies than those in force.
     pub async fn publish(
         &self,
         actor: &str,
@@ -232,6 +238,12 @@ impl Broker {
         let ids = holders(db, &rows).await?;
         stage(db, &rows, &ids).await.doing("staging targets")?;
         let solve = approved.or(publication.solve.as_ref().map(|end| end.lease.job.into()));
+        if let Some(solve) = solve {
+            let changed = policy::changed_since(db, solve).await;
+            if let Some((kept, now)) = changed.doing("comparing policies")? {
+                return Err(PublishError::PoliciesChanged { kept, now });
+            }
+        }
         let granted = granted_since(db, solve).await.doing("looking for what was granted")?;
         let taken = sqlx::query_scalar(sql::TAKE).bind(&granted).fetch_all(&mut *db);
         let taken: Vec<String> = taken.await.doing("locking the servers of a publication")?;

@@ -121,6 +121,7 @@ impl World {
                 seq: Seq(parent.0),
                 snapshot_url: "memory:///".to_owned(),
                 config: Document::of(&json!({})),
+                policies: broker::PoliciesEdition::default(),
             };
             if !self.until_answered(async || broker.describe_solve(lease, &basis).await).await {
                 continue;

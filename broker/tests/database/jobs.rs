@@ -104,6 +104,7 @@ async fn worker_without_lease_writes_nothing() {
         seq: broker::Seq(1),
         snapshot_url: "z".to_owned(),
         config: Document::of(&json!({})),
+        policies: broker::PoliciesEdition::default(),
     };
     assert!(!broker.describe_solve(first, &basis).await.expect("asked"));
     let mut late = publication(1, 1, vec![target("s010", 1, Some("web"))]);
@@ -281,6 +282,7 @@ async fn new_events_count_from_the_last_snapshot() {
         seq: broker::Seq(last),
         snapshot_url: "z".to_owned(),
         config: Document::of(&json!({})),
+        policies: broker::PoliciesEdition::default(),
     };
     assert!(broker.describe_solve(lease, &basis).await.expect("asked"));
     assert_eq!(broker.newly_unavailable().await.expect("asked").0, 0, "it has seen them");
@@ -321,6 +323,7 @@ async fn awaiting(database: &Database, server: &str) -> SolveId {
         seq: database.broker.last_seq().await.expect("asked"),
         snapshot_url: "z".to_owned(),
         config: Document::of(&json!({})),
+        policies: broker::PoliciesEdition::default(),
     };
     assert!(database.broker.describe_solve(lease, &basis).await.expect("asked"));
     let export = database.broker.export(None).await.expect("exported");

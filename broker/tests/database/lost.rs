@@ -82,6 +82,7 @@ async fn unanswered_commit_takes_effect_once() {
         seq: Seq(2),
         snapshot_url: "memory:///".to_owned(),
         config: Document::of(&json!({})),
+        policies: broker::PoliciesEdition::default(),
     };
     unreachable(&broker.describe_solve(lease, &basis).await.expect_err("lost"));
     reached();

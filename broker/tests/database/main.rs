@@ -20,6 +20,7 @@ mod maintenance;
 mod metrics;
 mod moves;
 mod plan;
+mod policies;
 mod private;
 mod profiles;
 mod publish;

@@ -463,6 +463,7 @@ async fn older_solve_takes_nothing_from_a_grant() {
         seq: seen.export.seq,
         snapshot_url: "memory:///".to_owned(),
         config: Document::of(&json!({})),
+        policies: broker::PoliciesEdition::default(),
     };
     assert!(broker.describe_solve(lease, &basis).await.expect("described"));
     // Web is granted more, which it has already.

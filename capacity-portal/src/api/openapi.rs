@@ -104,6 +104,7 @@ fn words() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         ("EventView", "kind", UnavailabilityKind::ALL.map(UnavailabilityKind::as_str).to_vec()),
         ("ServerMaintenance", "state", states::<MaintenanceState>()),
         ("ServerPast", "kind", PastKind::ALL.map(PastKind::as_str).into()),
+        ("PolicyRow", "state", super::v1::policies::STATES.to_vec()),
         ("Contract", "state", super::ops::contracts::STATES.to_vec()),
         ("Replacement", "state", states::<ReplacementState>()),
         ("LostMsb", "reason", OutageReason::ALL.map(OutageReason::as_str).to_vec()),

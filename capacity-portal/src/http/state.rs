@@ -5,6 +5,7 @@ use super::followers::PageFollowers;
 use super::problem::Problem;
 use super::timeout::in_time;
 use crate::archive::Archive;
+use crate::policies::JudgePolicies;
 use crate::region_summary::RegionSummaries;
 use crate::rehearsal::Rehearse;
 use axum::extract::FromRef;
@@ -15,7 +16,7 @@ use control::{
 };
 use fleet::pace::Limits as MoveLimits;
 use std::sync::Arc;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 /// State of all handlers. Clones share it.
 #[derive(Clone, Debug)]
@@ -38,6 +39,9 @@ pub(crate) struct Site {
     pub(crate) submitted: Arc<Notify>,
     pub(crate) archive: Option<Arc<dyn Archive>>,
     pub(crate) rehearsal: Option<Arc<dyn Rehearse>>,
+    pub(crate) policies: Option<Arc<dyn JudgePolicies>>,
+    /// One caller at a time has policies compiled.
+    pub(crate) judging: Arc<Semaphore>,
     /// Limits of moves, which explain why pending moves wait.
     pub(crate) move_limits: MoveLimits,
     /// Servers in use of others that a plan may move without the approval of an operator.

@@ -23,6 +23,7 @@
 //! | `drills` | simulated loss of an MSB |
 //! | `emergencies` | capacity granted at once |
 //! | `settings`, `server_edits` | prices, hardware types, RRU profiles, elastic reservations, quotas; adding, moving and removing servers |
+//! | `policies` | policies in SQL, their state and the groups nearest to a limit |
 //! | `tokens` | API tokens |
 //! | `trail`, `stuck` | the audit trail; work that does not progress |
 //! | `sign_in` | sessions |
@@ -51,6 +52,7 @@ mod maintenance_form;
 mod moves;
 mod overview;
 mod plan;
+mod policies;
 mod rack_map;
 mod request;
 mod request_fields;
@@ -129,6 +131,7 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/drills", get(drills::show))
         .route("/emergencies", get(emergencies::show).post(emergencies::ask))
         .route("/emergencies/end", post(emergencies::end))
+        .route("/policies", get(policies::show))
         .route("/settings", get(settings::show))
         .route("/settings/prices", post(settings::prices::set))
         .route("/settings/hardware-types", post(settings::hardware::add))

@@ -56,6 +56,7 @@ async fn page(
         (elastic::section(&borrowers, &types, reader, rejected))
         (quotas::section(&limits, reader, rejected))
         ul {
+            li { a href="/policies" { "Policies in SQL" } }
             li { a href="/settings/servers" { "Add, move and remove servers" } }
             @if reader.may(Role::Admin) { li { a href="/settings/tokens" { "API tokens" } } }
         }

@@ -4,7 +4,7 @@ use super::chart::{Across, Chart, Scale, Series, Unit};
 use super::layout::{NavItem, Page, RegionReader};
 use super::live::{AsOf, topics};
 use super::ui::{self, Mood};
-use super::{approval, heat, solves};
+use super::{approval, heat, policies, solves};
 use crate::http::auth::Role;
 use crate::http::{Problem, Site, in_time};
 use axum::extract::{Path, State};
@@ -181,6 +181,7 @@ fn sections(report: &SolveReport) -> Markup {
         }
         div.columns { (gap_over_time(&report.history)) (steps(report)) }
         (objective(report))
+        @if !report.limits.is_empty() { (policies::nearest(&report.limits)) }
     }
 }
 

@@ -26,6 +26,7 @@ mod operators;
 mod page_contents;
 mod pages;
 mod place;
+mod policies;
 mod protocol;
 mod quotas;
 mod region_edits;

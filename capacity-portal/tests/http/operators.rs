@@ -208,6 +208,7 @@ async fn solves_are_requested_and_their_files_read() {
         seq: broker::Seq(1),
         snapshot_url: "snapshot".to_owned(),
         config: broker::Document::of(&json!({ "seed": 7 })),
+        policies: broker::PoliciesEdition::default(),
     };
     assert!(place.broker.describe_solve(lease, &basis).await.expect("described"));
     let report = json!({ "termination": "optimal", "shortfall_rru": 0.0,
@@ -273,6 +274,7 @@ async fn awaiting(place: &Place, server: usize) -> String {
         seq: export.seq,
         snapshot_url: "snapshot".to_owned(),
         config: broker::Document::of(&json!({})),
+        policies: broker::PoliciesEdition::default(),
     };
     assert!(broker.describe_solve(lease, &basis).await.expect("asked"));
     let target = broker::TargetRow {

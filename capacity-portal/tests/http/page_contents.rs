@@ -72,7 +72,13 @@ async fn solved(place: &Place, parent: i64, report: Value) -> String {
     let lease = job.expect("asked").expect("a job").lease;
     let (parent, seq) = (broker::TargetVersion(parent), broker::Seq(1));
     let snapshot_url = "snapshot".to_owned();
-    let basis = SolveBasis { parent, seq, snapshot_url, config: broker::Document::of(&json!({})) };
+    let basis = SolveBasis {
+        parent,
+        seq,
+        snapshot_url,
+        config: broker::Document::of(&json!({})),
+        policies: broker::PoliciesEdition::default(),
+    };
     assert!(place.broker.describe_solve(lease, &basis).await.expect("described"));
     let end =
         SolveEnd { lease, result_url: "result".to_owned(), report: broker::Document::of(&report) };

@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use testkit::health::{Health, Occurrence};
 
-const PAGES: [&str; 29] = [
+const PAGES: [&str; 30] = [
     "/history",
     "/history?range=1h",
     "/settings",
+    "/policies",
     "/drills",
     "/emergencies",
     "/",

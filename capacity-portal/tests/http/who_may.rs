@@ -52,6 +52,13 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("post", "/v1/plans", Has(Role::Owner)),
     ("get", "/v1/plans/{id}", Reads),
     ("post", "/v1/plans/{id}/apply", Has(Role::Owner)),
+    ("get", "/v1/policies", ReadsRegion),
+    ("post", "/v1/policies", Has(Role::Operator)),
+    ("get", "/v1/policies/{name}", ReadsRegion),
+    ("put", "/v1/policies/{name}", Has(Role::Operator)),
+    ("delete", "/v1/policies/{name}", Has(Role::Operator)),
+    ("get", "/v1/policies/{name}/versions", ReadsRegion),
+    ("get", "/v1/policies/{name}/versions/{version}", ReadsRegion),
     ("get", "/ops/v1/certificate", ReadsRegion),
     ("post", "/ops/v1/drills", Has(Role::Operator)),
     ("get", "/ops/v1/quotas", Reads),
@@ -189,6 +196,7 @@ async fn every_route_accepts_exactly_its_roles() {
         let filled = filled
             .replace("{token}", "unknown")
             .replace("{part}", "x")
+            .replace("{version}", "1")
             .replace("{owner}", "a")
             .replace("{hardware_type}", "a");
         let filled = filled + query(path);

@@ -1,5 +1,6 @@
 //! Arguments of `ras policy`.
 
+use super::server::ServerOptions;
 use crate::quantity;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -61,6 +62,68 @@ Examples:
 
 Exit code 2: a row of a hard policy newly breaks.")]
     Diff(DiffPolicies),
+    /// Set or replace policies of a running region, once it is known what they break today
+    #[command(after_help = "\
+The server compiles the files with all policies in force, on the region as it is. Before anything
+changes, the command shows which rows break today and how many servers have to leave until they hold,
+and asks. From then on each solve keeps them: what holds stays, what is broken gets no worse. The
+name of a policy is that of its file.
+
+Examples:
+  ras policy apply power.sql --why 'new breakers in m07'
+  ras policy apply policies/*.sql --dry-run
+  ras policy apply --dry-run                      # those in force, as they stand today
+
+Exit code 2: a row breaks today.")]
+    Apply(ApplyPolicies),
+    /// List the policies of a running region
+    List {
+        /// The server to ask.
+        #[command(flatten)]
+        server: ServerOptions,
+    },
+    /// Show a policy of a running region: its text and its versions
+    Show {
+        /// The policy
+        policy: String,
+        /// This version, not the last one
+        #[arg(long, value_name = "NUMBER")]
+        version: Option<i32>,
+        /// The server to ask.
+        #[command(flatten)]
+        server: ServerOptions,
+    },
+    /// Withdraw a policy of a running region; its versions stay readable
+    Withdraw {
+        /// The policy
+        policy: String,
+        /// The server to ask.
+        #[command(flatten)]
+        server: ServerOptions,
+    },
+}
+
+/// `ras policy apply`
+#[derive(Debug, Args)]
+pub struct ApplyPolicies {
+    /// Files of policies; with --dry-run none is needed
+    #[arg(value_name = "FILE", required_unless_present = "dry_run")]
+    pub policies: Vec<PathBuf>,
+    /// Why, for the audit trail
+    #[arg(long, value_name = "TEXT")]
+    pub why: Option<String>,
+    /// Show only what would be
+    #[arg(long)]
+    pub dry_run: bool,
+    /// How long to search for an assignment in which they hold, if a row breaks today: 1s to 30s
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = quantity::duration)]
+    pub search: Duration,
+    /// Apply without a question
+    #[arg(long)]
+    pub yes: bool,
+    /// The server to ask.
+    #[command(flatten)]
+    pub server: ServerOptions,
 }
 
 /// Policies, and the world that they are about.

@@ -1,19 +1,23 @@
 //! `ras solve`
 
-#[cfg(feature = "policies")]
-use super::policy::RegionPolicies;
 use crate::cli::{Solve, SolveOptions};
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::layout::Rows;
 use crate::nice::lower_priority;
 use crate::progress::Reporter;
+#[cfg(feature = "policies")]
+use crate::region_policies::RegionPolicies;
 use crate::results::read_snapshot;
 use crate::settings::Settings;
+#[cfg(feature = "policies")]
+use crate::solve::PoliciesRefused;
 use crate::solve::{Check, Job, Solved};
 use crate::{solve, tables};
 use anyhow::{Context as _, Result};
 use async_solver::GroupLimits;
+#[cfg(feature = "policies")]
+use fleet::Targets;
 use fleet::{RegionSnapshot, Rru};
 use std::path::Path;
 use std::sync::Arc;
@@ -53,10 +57,22 @@ fn policies_of(
     options: &Solve,
     snapshot: &RegionSnapshot,
 ) -> Result<(Arc<GroupLimits>, Option<Check>)> {
-    let read = RegionPolicies::read(&options.policies, snapshot, &options.snapshot)?;
-    let Some(policies) = read else { return Ok((Arc::default(), None)) };
-    let limits = policies.limits();
-    Ok((limits, Some(Box::new(move |targets| policies.objections(targets)))))
+    if options.policies.is_empty() {
+        return Ok((Arc::default(), None));
+    }
+    let mut files = Vec::new();
+    for path in &options.policies {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path);
+        files.push((name.clone(), text.with_context(|| format!("{name}: cannot be read"))?));
+    }
+    let files = files.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+    let extra = datasets::read_extra(&options.snapshot)
+        .with_context(|| format!("cannot read snapshot {}", options.snapshot.display()))?;
+    let policies = RegionPolicies::new(files, snapshot, &extra).context(PoliciesRefused)?;
+    let (limits, today, takes) = (policies.limits(), policies.today(), policies.audit_took());
+    let of = Box::new(move |targets: &Targets| Ok(policies.of(targets)?));
+    Ok((limits, Some(Check { today, takes, of })))
 }
 
 pub(super) fn verdict(solved: &Solved) -> Verdict {

@@ -1,6 +1,6 @@
 //! The archive of solves: folders in a local folder or in an object store. Folders are uploaded
 //! file by file, the JSON file that describes the contents last: a folder without it is incomplete,
-//! and readers refuse it.
+//! and readers refuse it. A folder may have folders of files, such as the policies of a snapshot.
 
 use anyhow::{Context, Result, anyhow};
 use capacity_portal::{ArchiveError, ArchivedFile, Chunks};
@@ -9,7 +9,7 @@ use futures_util::{FutureExt, StreamExt, TryStreamExt};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Place;
 use object_store::{ObjectStore, ObjectStoreExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use url::Url;
 
@@ -93,15 +93,20 @@ impl Archive {
     /// # Errors
     /// If the folder cannot be read or the store refuses.
     pub async fn put(&self, name: &str, folder: &Path) -> Result<String> {
-        let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
-        let mut files: Vec<_> =
-            entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+        let mut files = Vec::new();
+        for entry in entries(folder)? {
+            if entry.is_dir() {
+                files.extend(entries(&entry)?);
+            } else {
+                files.push(entry);
+            }
+        }
         // Sorted by type, then name: JSON last.
         files.sort_by_key(|file| (file.extension().is_some_and(|e| e == "json"), file.clone()));
         for file in files {
-            let named = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let parts = file.strip_prefix(folder).unwrap_or(&file).iter();
+            let at = parts.fold(self.place(name), |at, part| at.join(&*part.to_string_lossy()));
             let content = std::fs::read(&file).with_context(|| file.display().to_string())?;
-            let at = self.place(name).join(named.as_str());
             self.store.put(&at, content.into()).await.with_context(|| format!("storing {at}"))?;
         }
         self.url_of(name)
@@ -122,7 +127,10 @@ impl Archive {
             let at = object.location;
             let content = self.store.get(&at).await.with_context(|| format!("reading {at}"))?;
             let content = content.bytes().await.with_context(|| format!("reading {at}"))?;
-            let file = folder.join(at.filename().unwrap_or_default());
+            let parts = at.prefix_match(&prefix).into_iter().flatten();
+            let file = parts.fold(folder.to_owned(), |file, part| file.join(part.as_ref()));
+            let parent = file.parent().unwrap_or(folder);
+            std::fs::create_dir_all(parent).with_context(|| parent.display().to_string())?;
             std::fs::write(&file, &content).with_context(|| file.display().to_string())?;
         }
         Ok(())
@@ -168,7 +176,15 @@ impl Archive {
     }
 }
 
-/// The files that the portal serves.
+/// What is in a folder.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let read = || -> std::io::Result<Vec<PathBuf>> {
+        std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
+    };
+    read().with_context(|| folder.display().to_string())
+}
+
+/// The files that the portal serves: those of the folder itself.
 impl capacity_portal::Archive for Archive {
     fn files<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<Vec<ArchivedFile>, ArchiveError>> {
         async move {
@@ -176,6 +192,9 @@ impl capacity_portal::Archive for Archive {
             let kept: Vec<_> =
                 self.store.list(Some(&prefix)).try_collect().await.map_err(silent)?;
             let file = |object: &object_store::ObjectMeta| {
+                if object.location.prefix_match(&prefix)?.count() > 1 {
+                    return None;
+                }
                 let name = object.location.filename()?.to_owned();
                 Some(ArchivedFile { name, bytes: object.size })
             };
@@ -220,12 +239,16 @@ mod tests {
         fs::create_dir(&from).expect("made");
         fs::write(from.join("a.parquet"), "rows").expect("written");
         fs::write(from.join("region.json"), "{}").expect("written");
+        fs::create_dir(from.join("policies")).expect("made");
+        fs::write(from.join("policies/power.sql"), "SELECT 1").expect("written");
         let place = folder.path().join("archive with a space");
         let archive = Archive::open(&place.display().to_string()).expect("opened");
         let url = archive.put("solves/1/snapshot", &from).await.expect("kept");
         assert!(url.starts_with("file:///") && url.contains("%20"), "{url}");
         archive.get(&url, &to).await.expect("there");
         assert_eq!(fs::read_to_string(to.join("a.parquet")).expect("there"), "rows");
+        let policy = fs::read_to_string(to.join("policies/power.sql"));
+        assert_eq!(policy.expect("there"), "SELECT 1");
         assert!(archive.get_file(&url, "region.json", &from).await.expect("asked"));
         assert!(!archive.get_file(&url, "warm.json", &from).await.expect("asked"), "not kept");
         // Through the portal's interface.

@@ -2,12 +2,12 @@
 //! one.
 
 use crate::executable;
-use crate::exit::{EXIT_AUDIT_FAILED, EXIT_SHORT};
+use crate::exit::{EXIT_AUDIT_FAILED, EXIT_POLICIES_REFUSED, EXIT_SHORT};
 use anyhow::Result;
 use async_solver::Progress;
 use broker::FailureReason;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -42,6 +42,8 @@ pub struct ChildSolve<'a> {
     pub result: &'a Path,
     /// The settings.
     pub config: &'a Path,
+    /// Files of policies to keep.
+    pub policies: &'a [PathBuf],
     /// Further arguments.
     pub arguments: &'a [String],
     /// Deadline.
@@ -93,6 +95,8 @@ impl ChildSolve<'_> {
                 "--progress",
             ])
             .args(self.arguments)
+            .args(self.policies.first().map(|_| "--policies"))
+            .args(self.policies)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -153,6 +157,9 @@ fn judge(status: ExitStatus, stderr: &str) -> Result<(), ChildFailure> {
         (Some(0), _) => return Ok(()),
         (Some(code), _) if code == i32::from(EXIT_SHORT) => return Ok(()),
         (Some(code), _) if code == i32::from(EXIT_AUDIT_FAILED) => FailureReason::AuditRefused,
+        (Some(code), _) if code == i32::from(EXIT_POLICIES_REFUSED) => {
+            FailureReason::PoliciesRefused
+        }
         (_, Some(SIGABRT)) => FailureReason::OutOfMemory,
         _ => FailureReason::Crashed,
     };
@@ -183,6 +190,7 @@ mod tests {
         assert_eq!(reason(2 << 8), None);
         assert_eq!(reason(1 << 8), Some(FailureReason::Crashed));
         assert_eq!(reason(4 << 8), Some(FailureReason::AuditRefused));
+        assert_eq!(reason(5 << 8), Some(FailureReason::PoliciesRefused));
         assert_eq!(reason(6), Some(FailureReason::OutOfMemory));
         assert_eq!(reason(9), Some(FailureReason::Crashed));
     }

@@ -2,6 +2,7 @@
 
 use super::archive::Archive;
 use super::child::{ChildFailure, ChildSolve};
+use super::kept_policies::KeptPolicies;
 use super::scratch::Scratch;
 use super::settings::ServiceSettings;
 use crate::results::read_report;
@@ -98,11 +99,13 @@ pub async fn solve(
         None => Path::new(&task.snapshot).to_owned(),
     };
     std::fs::write(path("config.toml"), &task.config).context("writing the settings")?;
+    let policies = KeptPolicies::beside(&snapshot)?;
     let child = ChildSolve {
         program: settings.solver.as_deref(),
         snapshot: &snapshot,
         result: &path("result"),
         config: &path("config.toml"),
+        policies: &policies.files,
         arguments: &task.arguments,
         deadline: settings.deadline,
         memory: settings.memory,

@@ -4,6 +4,7 @@
 
 use super::archive::Archive;
 use super::child::{ChildFailure, ChildSolve};
+use super::kept_policies::KeptPolicies;
 use super::scratch::Scratch;
 use super::settings::ServiceSettings;
 use crate::nice::spawn_low_priority;
@@ -11,9 +12,9 @@ use crate::results::{read_solved, write_export};
 use anyhow::{Context, Result};
 use async_solver::Progress;
 use broker::{
-    Broker, DbError, Document, Export, ExportError, FailureReason, HORIZON, Lease, PriorityReaders,
-    Publication, PublishError, Seq, SolveBasis, SolveEnd, SolveRow, SolveState, SolveStep,
-    TargetVersion,
+    Broker, Cause, DbError, Document, Export, ExportError, FailureReason, HORIZON, Lease,
+    PriorityReaders, Publication, PublishError, Seq, SolveBasis, SolveEnd, SolveId, SolveRow,
+    SolveState, SolveStep, TargetVersion,
 };
 use chrono::DateTime;
 use control::RegionCache;
@@ -118,6 +119,7 @@ impl SolveJob<'_> {
         let step = |name: &'static str| tracing::info_span!("step", otel.name = name, step = name);
         self.note(SolveStep::Export, None).await;
         let (version, seq) = self.export(&scratch).instrument(step("export")).await?;
+        let policies = self.policies(&scratch).await?;
         self.warm(&scratch).instrument(step("warm start")).await?;
         let config = self.config();
         let archive = async {
@@ -125,14 +127,15 @@ impl SolveJob<'_> {
             self.keep("snapshot", &scratch.path("snapshot")).await
         };
         let snapshot_url = archive.instrument(step("archive snapshot")).await?;
-        let basis = SolveBasis { parent: version, seq, snapshot_url, config };
+        let basis =
+            SolveBasis { parent: version, seq, snapshot_url, config, policies: policies.edition };
         if !self.broker.describe_solve(self.lease, &basis).await? {
             return Err(Trouble::Ended(Ended::LeaseLost));
         }
         self.note(SolveStep::Solve, Some(&[])).await;
-        self.solve(&scratch).instrument(step("solve")).await?;
+        self.solve(&scratch, &policies).instrument(step("solve")).await?;
         self.note(SolveStep::Audit, None).await;
-        let check = self.check(&scratch).instrument(step("audit"));
+        let check = self.check(&scratch, policies).instrument(step("audit"));
         let (publication, report, in_use) = check.await?;
         let result = scratch.path("result");
         let keep = self.keep("result", &result).instrument(step("archive result"));
@@ -194,6 +197,13 @@ impl SolveJob<'_> {
         Ok((version, seq))
     }
 
+    /// The policies in force, as files beside the snapshot, where a replay finds them, too.
+    async fn policies(&self, scratch: &Scratch) -> Result<KeptPolicies, Trouble> {
+        let policies = self.broker.policies().await?;
+        let kept = KeptPolicies::write(&policies, &scratch.path("snapshot"));
+        kept.map_err(failed(FailureReason::PoliciesRefused))
+    }
+
     /// Copies the warm start of the last published solve next to the snapshot, where a replay finds
     /// it, too. Without it the solve only takes longer.
     async fn warm(&self, scratch: &Scratch) -> Result<(), Trouble> {
@@ -211,6 +221,15 @@ impl SolveJob<'_> {
             tracing::warn!(error = format!("{error:#}"), url, "no warm start from the last solve");
         }
         Ok(())
+    }
+
+    /// Requests another solve: without it, what this one was for waits for the schedule.
+    async fn again(&self) {
+        let id = SolveId::now_v7();
+        let asked = self.broker.request_solve(self.worker, id, Cause::Event, None).await;
+        if let Err(error) = asked {
+            tracing::warn!(%error, "cannot ask for a solve after a change of policies");
+        }
     }
 
     /// The settings as recorded.
@@ -252,13 +271,14 @@ impl SolveJob<'_> {
         }
     }
 
-    async fn solve(&self, scratch: &Scratch) -> Result<(), Trouble> {
+    async fn solve(&self, scratch: &Scratch, policies: &KeptPolicies) -> Result<(), Trouble> {
         let (tell, told) = watch::channel(Vec::new());
         let child = ChildSolve {
             program: self.settings.solver.as_deref(),
             snapshot: &scratch.path("snapshot"),
             result: &scratch.path("result"),
             config: &scratch.path("settings").join(SETTINGS),
+            policies: &policies.files,
             arguments: &[],
             deadline: self.settings.deadline,
             memory: self.settings.memory,
@@ -275,7 +295,11 @@ impl SolveJob<'_> {
 
     /// Reads the result and audits it against the snapshot it was made from. Also returns the number of servers in use
     /// that change their holder.
-    async fn check(&self, scratch: &Scratch) -> Result<(Publication, Document, u64), Trouble> {
+    async fn check(
+        &self,
+        scratch: &Scratch,
+        policies: KeptPolicies,
+    ) -> Result<(Publication, Document, u64), Trouble> {
         let (snapshot, result) = (scratch.path("snapshot"), scratch.path("result"));
         let lease = self.lease;
         let check =
@@ -295,6 +319,7 @@ impl SolveJob<'_> {
                     };
                     return Err((FailureReason::AuditRefused, anyhow::Error::msg(detail)));
                 }
+                policies.check(&solved.report).map_err(|e| (FailureReason::AuditRefused, e))?;
                 // One publication id per attempt, so that it can be retried if its answer is lost.
                 let name = format!("{} {}", lease.job, lease.attempt);
                 let publication = Publication::new(
@@ -337,6 +362,11 @@ impl SolveJob<'_> {
                 Err(PublishError::Db(error)) => return Err(error.into()),
                 Err(PublishError::LeaseLost { .. }) => {
                     return Err(Trouble::Ended(Ended::LeaseLost));
+                }
+                Err(changed @ PublishError::PoliciesChanged { .. }) => {
+                    self.again().await;
+                    let (detail, result_url) = (changed.to_string(), result_url_kept);
+                    return Err(Trouble::Ended(Ended::Stale { detail, result_url }));
                 }
                 Err(stale @ PublishError::Stale { .. }) => {
                     let (detail, result_url) = (stale.to_string(), result_url_kept);

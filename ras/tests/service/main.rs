@@ -16,6 +16,7 @@ mod owners;
 mod place;
 mod placing;
 mod plans;
+mod policies;
 mod postgres;
 mod replays;
 mod requests;

@@ -278,6 +278,8 @@ impl Things {
                 cooldown_seconds: 86_400,
             },
             Event::AutosizeRemoved {},
+            Event::PolicySet { version: 2, edition: 7, why: "breakers were replaced" },
+            Event::PolicyWithdrawn { version: 3, edition: 8, why: "" },
             Event::EmergencyAsked {
                 emergency,
                 rru: 30.0,

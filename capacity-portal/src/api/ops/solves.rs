@@ -158,7 +158,9 @@ impl From<ApprovalError> for Problem {
             ApprovalError::Publish(PublishError::Db(error)) | ApprovalError::Db(error) => {
                 error.into()
             }
-            ApprovalError::Publish(PublishError::Stale { .. }) => conflict("solve_stale"),
+            ApprovalError::Publish(
+                PublishError::Stale { .. } | PublishError::PoliciesChanged { .. },
+            ) => conflict("solve_stale"),
             ApprovalError::Publish(_) => conflict("not_publishable"),
         }
     }

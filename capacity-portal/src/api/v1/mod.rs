@@ -10,6 +10,7 @@ mod history;
 mod operations;
 mod owner_changes;
 pub(crate) mod plans;
+pub(crate) mod policies;
 pub(crate) mod requests;
 mod reservation_view;
 pub(crate) mod reservations;
@@ -45,5 +46,9 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(plans::make))
         .routes(routes!(plans::find))
         .routes(routes!(plans::apply))
+        .routes(routes!(policies::list, policies::set_several))
+        .routes(routes!(policies::find, policies::set, policies::withdraw))
+        .routes(routes!(policies::list_versions))
+        .routes(routes!(policies::find_version))
         .routes(routes!(operations::find))
 }

@@ -11,6 +11,8 @@ pub(super) mod maintenance;
 pub(super) mod moves;
 pub(super) mod outages;
 pub(super) mod plan;
+#[cfg(feature = "policies")]
+pub(super) mod policy;
 pub(super) mod profile;
 pub(super) mod read;
 pub(super) mod region;

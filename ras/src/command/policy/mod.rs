@@ -3,10 +3,10 @@
 mod cases;
 mod check;
 mod diff;
-mod limits;
 mod solve;
 mod tried;
 
+use super::api::policy;
 use crate::cli::{DecidedReplicas, PoliciesOf, PolicyCommand, WorldOf};
 use crate::context::Context;
 use crate::exit::Verdict;
@@ -15,8 +15,6 @@ use anyhow::{Context as _, Result};
 use policies::{Decides, Kind, Policies, World};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-pub(super) use limits::RegionPolicies;
 
 /// Where a snapshot has its policies.
 const FOLDER: &str = "policies";
@@ -28,6 +26,12 @@ pub(super) fn run(command: &PolicyCommand, context: &Context) -> Result<Verdict>
         PolicyCommand::Test(options) => cases::run(options, context),
         PolicyCommand::Try(options) => tried::run(options, context),
         PolicyCommand::Diff(options) => diff::run(options, context),
+        PolicyCommand::Apply(options) => policy::apply(options, context),
+        PolicyCommand::List { server } => policy::list(server, context),
+        PolicyCommand::Show { policy: name, version, server } => {
+            policy::show(name, *version, server, context)
+        }
+        PolicyCommand::Withdraw { policy: name, server } => policy::withdraw(name, server, context),
     }
 }
 

@@ -6,6 +6,8 @@ use crate::command::api::status;
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::results::read_snapshot;
+#[cfg(feature = "policies")]
+use crate::service::SolvingJudge;
 use crate::service::{
     Archive, MoverRehearsal, MoverService, ServiceSettings, SolvingPlanner, Stop, Worker, beside,
     input_ended, keep_schedule, portal_settings,
@@ -38,6 +40,8 @@ pub(in crate::command) fn run(options: &Up, context: &Context) -> Result<Verdict
             planner: Some(planner.clone()),
             archive: Some(archive),
             rehearsal: Some(Arc::new(MoverRehearsal)),
+            #[cfg(feature = "policies")]
+            policies: Some(Arc::new(SolvingJudge::new(config)?)),
             move_limits: settings::file(config)?.mover.limits.unwrap_or_default(),
             approval_above: settings.approval_above_in_use_moves,
             ..portal

@@ -1,0 +1,119 @@
+//! Policies in SQL of a region: the limits that they are to its solver, and their audit as plain SQL.
+
+use async_solver::GroupLimits;
+use fleet::{ExtraTable, RegionSnapshot, ReservationIx, Targets};
+use policies::{
+    Finding, Kind, Policies, PolicyError, Value, World, WorldError, audit, group_limits,
+};
+use report::solve_report::PolicyState;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Rows that a state lists.
+const LISTED: usize = 20;
+
+/// Why policies cannot be kept in a region.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum RegionPoliciesError {
+    /// One of them is refused.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The region's tables cannot be made.
+    #[error(transparent)]
+    World(#[from] WorldError),
+}
+
+/// Policies, the region that they are about, and the limits that they are to its solver.
+pub struct RegionPolicies {
+    policies: Policies,
+    world: World,
+    /// The reservations, in order.
+    names: Vec<String>,
+    limits: Arc<GroupLimits>,
+    today: Vec<Finding>,
+    audit_took: Duration,
+}
+
+impl RegionPolicies {
+    /// Compiles policies for a region and asks what they say of it today. `files`: names and texts. `extra`: columns beyond the
+    /// format.
+    ///
+    /// # Errors
+    /// [`RegionPoliciesError`] if a policy is not SQL, reads what the region does not have, or is not linear per group.
+    pub fn new<'a>(
+        files: impl IntoIterator<Item = (&'a str, &'a str)>,
+        snapshot: &RegionSnapshot,
+        extra: &[ExtraTable],
+    ) -> Result<RegionPolicies, RegionPoliciesError> {
+        let policies = Policies::parse(files)?;
+        let world = World::region_with(snapshot, extra)?;
+        let limits = Arc::new(group_limits(&policies, &world, snapshot)?);
+        let began = Instant::now();
+        let today = audit(&policies, &world)?;
+        let audit_took = began.elapsed();
+        let names = snapshot.reservations.iter().map(|of| of.id.to_string()).collect();
+        Ok(RegionPolicies { policies, world, names, limits, today, audit_took })
+    }
+
+    /// What they are to the solver.
+    pub fn limits(&self) -> Arc<GroupLimits> {
+        Arc::clone(&self.limits)
+    }
+
+    /// What each hard policy says of today's assignment.
+    pub fn today(&self) -> Vec<PolicyState> {
+        self.states(&self.today)
+    }
+
+    /// How long it took to ask them.
+    pub fn audit_took(&self) -> Duration {
+        self.audit_took
+    }
+
+    /// What each hard policy says of another assignment.
+    ///
+    /// # Errors
+    /// If a query cannot be run.
+    pub fn of(&self, targets: &Targets) -> Result<Vec<PolicyState>, RegionPoliciesError> {
+        let value = |of: &Option<ReservationIx>| {
+            of.map_or(Value::Null, |of| Value::Text(self.names[of.ix()].clone()))
+        };
+        let assignment: Vec<Value> = targets.holders().iter().map(value).collect();
+        Ok(self.states(&audit(&self.policies, &self.world.with(&assignment)?)?))
+    }
+
+    /// The file that defines a view, without folder and ending.
+    fn file_of(&self, view: &str) -> String {
+        let file = self.policies.statements.iter().find(|of| of.name == view);
+        let stem = file.and_then(|of| Path::new(&of.file).file_stem());
+        stem.map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
+    }
+
+    fn states(&self, found: &[Finding]) -> Vec<PolicyState> {
+        let before: BTreeMap<&str, usize> =
+            self.today.iter().map(|of| (of.policy.as_str(), of.fails.len())).collect();
+        let hard = found.iter().filter(|of| of.kind == Kind::Hard);
+        let state = |of: &Finding| PolicyState {
+            policy: of.policy.clone(),
+            file: self.file_of(&of.policy),
+            fails_before: before.get(of.policy.as_str()).copied().unwrap_or(0),
+            fails: of.fails.len(),
+            rows: of.fails.iter().take(LISTED).cloned().collect(),
+        };
+        hard.map(state).collect()
+    }
+}
+
+/// Names of the views of hard policies.
+///
+/// # Errors
+/// If a file is not SQL.
+pub fn hard_policies<'a>(
+    files: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Result<Vec<String>, PolicyError> {
+    let policies = Policies::parse(files)?;
+    let hard = policies.statements.into_iter().filter(|of| of.kind == Kind::Hard);
+    Ok(hard.map(|of| of.name).collect())
+}
