@@ -7,6 +7,7 @@ use super::timeout::in_time;
 use crate::archive::Archive;
 use crate::region_summary::RegionSummaries;
 use crate::rehearsal::Rehearse;
+use crate::supply::SupplyCache;
 use axum::extract::FromRef;
 use broker::{AllocatorView, Broker};
 use control::{
@@ -43,6 +44,7 @@ pub(crate) struct Site {
     /// Servers in use of others that a plan may move without the approval of an operator.
     pub(crate) approval_above: Option<u64>,
     pub(crate) region_summaries: RegionSummaries,
+    pub(crate) supply: SupplyCache,
     /// Whether metrics of single reservations need no token even where reads do.
     pub(crate) open_metrics: bool,
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use testkit::health::{Health, Occurrence};
 
-const PAGES: [&str; 29] = [
+const PAGES: [&str; 31] = [
     "/history",
     "/history?range=1h",
     "/settings",
@@ -33,6 +33,8 @@ const PAGES: [&str; 29] = [
     "/racks/rack0",
     "/msbs",
     "/hardware-types",
+    "/supply",
+    "/supply?hardware_type=type&quantile=0.9",
     "/moves",
     "/requests",
     "/search?q=nothing",
