@@ -72,4 +72,6 @@ pub struct UsageSeries {
     pub lent: Vec<Option<i64>>,
     /// Servers in service of no reservation.
     pub free: Vec<Option<i64>>,
+    /// Servers in service, held or free: their largest sum, not the sum of both figures.
+    pub in_service: Vec<Option<i64>>,
 }

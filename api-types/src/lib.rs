@@ -11,6 +11,7 @@
 //! | [`quotas`] | limits of owners |
 //! | [`region`] | settings, hardware types, elastic reservations, RRU profiles |
 //! | [`history`] | figures of the region over time |
+//! | [`supply`] | how long the servers of each hardware type last |
 //! | [`inventory`] | the servers, racks and MSBs of the region; racked, moved and decommissioned servers |
 //! | [`servers`] | a server, events, the audit trail |
 //! | [`failures`] | replacements, lost MSBs, loans |
@@ -58,6 +59,7 @@ pub mod reservations;
 pub mod servers;
 pub mod solves;
 pub mod status;
+pub mod supply;
 pub mod tokens;
 
 /// Reads a member that the server always writes, null included: one that is missing is an error, not null.

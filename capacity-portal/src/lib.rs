@@ -7,6 +7,7 @@
 //! | `web` | pages for people |
 //! | `region_summary` | the region summarized for pages |
 //! | `sampler` | samples of the region over time |
+//! | `supply` | how long the servers of each hardware type last |
 //! | `local` | the unix socket for administrators of this machine |
 //! | `archive`, `rehearsal`, `policies` | interfaces that `ras` implements: files of solves, simulated decisions, the compiler of policies |
 //!
@@ -25,6 +26,7 @@ mod policies;
 mod region_summary;
 mod rehearsal;
 mod sampler;
+mod supply;
 mod web;
 
 pub use api::probes::region_status;
@@ -63,6 +65,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use supply::SupplyCache;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
@@ -238,8 +241,13 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, Sampler) {
     let decides = settings.planner.is_some();
     let summaries = RegionSummaries::default();
     let region = RegionCache::start(broker.clone(), &notifier);
-    let sampler =
-        Sampler { broker: broker.clone(), region: region.clone(), summaries: summaries.clone() };
+    let supply = SupplyCache::default();
+    let sampler = Sampler {
+        broker: broker.clone(),
+        region: region.clone(),
+        summaries: summaries.clone(),
+        supply: supply.clone(),
+    };
     let site = Site {
         tokens: TokenCache::start(settings.authority, broker.clone(), rate, secure),
         allocators: AllocatorView::new(broker.clone()),
@@ -255,6 +263,7 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, Sampler) {
         move_limits: settings.move_limits,
         approval_above: settings.approval_above,
         region_summaries: summaries,
+        supply,
         notifier,
         archive: settings.archive,
         open_metrics: settings.open_metrics,

@@ -2,6 +2,7 @@
 
 use crate::http::Problem;
 use crate::region_summary::{RegionSummaries, RegionSummary, unreadable};
+use crate::supply::SupplyCache;
 use broker::{Broker, RegionSample, UsageCell, UsageCount};
 use control::RegionCache;
 use fleet::{RegionSnapshot, Rru};
@@ -20,11 +21,19 @@ pub(crate) struct Sampler {
     pub(crate) broker: Broker,
     pub(crate) region: RegionCache,
     pub(crate) summaries: RegionSummaries,
+    pub(crate) supply: SupplyCache,
 }
 
 impl Sampler {
-    /// Takes samples without end.
+    /// Takes samples without end, and says after each day how long servers last.
     pub(crate) async fn run(self) -> Infallible {
+        tokio::select! {
+            never = self.take_all() => never,
+            never = self.supply.follow(&self.broker) => never,
+        }
+    }
+
+    async fn take_all(&self) -> Infallible {
         let mut read = self.region.subscribe();
         loop {
             // The region is read by others: until then there is nothing to sample.

@@ -20,6 +20,16 @@ impl Hinted {
     }
 }
 
+/// An error of a command; of invalid fields the hint names its help.
+pub fn with_help(error: anyhow::Error, command: &str) -> anyhow::Error {
+    match error.downcast_ref::<Problem>() {
+        Some(problem) if problem.code() == "invalid" => {
+            Hinted::new(problem, format!("`{command} --help` has every option")).into()
+        }
+        _ => error,
+    }
+}
+
 /// Prints an error and its hint.
 pub fn tell(error: &anyhow::Error) {
     // The whole chain: the libraries never repeat a cause in their messages.

@@ -13,8 +13,8 @@ use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use chrono::{DateTime, Utc};
 use fleet::{OwnerName, ReservationKind, ReservationName, Rru};
-use sqlx::Row;
 use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
 use std::time::Duration;
 
 pub(crate) mod sql {
@@ -26,8 +26,8 @@ pub(crate) mod sql {
                 metric = excluded.metric, quantile_micro = excluded.quantile_micro, min_micro = excluded.min_micro, \
                 max_micro = excluded.max_micro, cooldown_seconds = excluded.cooldown_seconds, \
                 set_by = excluded.set_by, set_at = clock_timestamp(), looked_at = NULL";
-        REMOVE = "DELETE FROM autosizes a USING reservations r \
-            WHERE r.reservation_id = a.reservation_id AND r.reservation = $1";
+        SET_AT = "SELECT set_at FROM autosizes WHERE reservation_id = $1";
+        REMOVE = "DELETE FROM autosizes WHERE reservation_id = $1";
         FIND = "SELECT r.reservation, a.metric, a.quantile_micro, a.min_micro, a.max_micro, a.cooldown_seconds, \
                 a.set_by::text, a.set_at, a.looked_at, a.action, a.to_micro, a.reason, q.request_id, q.state, q.state_at, q.answer \
             FROM autosizes a JOIN reservations r USING (reservation_id) \
@@ -151,6 +151,21 @@ pub struct AutosizeState {
     pub request: Option<AutosizeRequest>,
 }
 
+impl AutosizeState {
+    /// The version of the settings, for `If-Match`.
+    pub fn version(&self) -> String {
+        version(Some(self.set_at))
+    }
+}
+
+/// The version of settings that were set at a time; of none `0`. Each change has a later time: it locks the reservation.
+fn version(set_at: Option<DateTime<Utc>>) -> String {
+    set_at.map_or(0, |at| at.timestamp_micros()).to_string()
+}
+
+/// The version of no settings.
+pub const NO_AUTOSIZE: &str = "0";
+
 /// A reservation that is to be decided on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AutosizeDue {
@@ -178,6 +193,8 @@ pub enum AutosizeError {
     UnknownReservation { reservation: ReservationName },
     #[error("reservation {reservation:?} is {}; only guaranteed ones are requested", kind.as_str())]
     NotGuaranteed { reservation: ReservationName, kind: ReservationKind },
+    #[error("how the request follows demand has changed since")]
+    Stale { current: String },
     #[error(transparent)]
     Db(#[from] DbError),
 }
@@ -232,8 +249,31 @@ fn found(row: &PgRow) -> Result<AutosizeState, sqlx::Error> {
     })
 }
 
+/// Locks a reservation, and checks that the version of its settings is this one.
+async fn hold(
+    db: &mut PgConnection,
+    reservation: &str,
+    seen: Option<&str>,
+    doing: &'static str,
+) -> Result<Option<(i32, ReservationKind)>, AutosizeError> {
+    let held = sqlx::query(sql::OF_RESERVATION).bind(reservation).try_map(|row: PgRow| {
+        let kind = words::reservation_kind("reservations.kind", row.try_get(1)?)?;
+        Ok((row.try_get::<i32, _>(0)?, kind))
+    });
+    let held = held.fetch_optional(&mut *db).await.doing(doing)?;
+    if let (Some((id, _)), Some(seen)) = (held, seen) {
+        let set_at = sqlx::query_scalar(sql::SET_AT).bind(id).fetch_optional(db).await;
+        let current = version(set_at.doing(doing)?);
+        if current != seen {
+            return Err(AutosizeError::Stale { current });
+        }
+    }
+    Ok(held)
+}
+
 impl Broker {
-    /// Lets the request of a guaranteed reservation follow demand, or changes how. The next decision is due at once.
+    /// Lets the request of a guaranteed reservation follow demand, or changes how. The next decision is due at once. With a
+    /// version only if it is the current one.
     ///
     /// # Errors
     /// [`AutosizeError`]; settings out of range are refused by the store.
@@ -242,15 +282,12 @@ impl Broker {
         actor: &str,
         reservation: &str,
         autosize: &Autosize,
+        seen: Option<&str>,
     ) -> Result<(), AutosizeError> {
         let doing = "setting how a request follows demand";
         let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
-        let held = sqlx::query(sql::OF_RESERVATION).bind(reservation).try_map(|row: PgRow| {
-            let kind = words::reservation_kind("reservations.kind", row.try_get(1)?)?;
-            Ok((row.try_get::<i32, _>(0)?, kind))
-        });
-        let held = held.fetch_optional(&mut *db).await.doing(doing)?;
+        let held = hold(&mut *db, reservation, seen, doing).await?;
         let name = || ReservationName::from(reservation);
         let (id, kind) =
             held.ok_or_else(|| AutosizeError::UnknownReservation { reservation: name() })?;
@@ -281,7 +318,8 @@ impl Broker {
         Ok(())
     }
 
-    /// The request of a reservation no longer follows demand, if it did; it stays as it is.
+    /// The request of a reservation no longer follows demand, if it did; it stays as it is. With a version only if that is
+    /// the current one.
     ///
     /// # Errors
     /// [`AutosizeError`].
@@ -289,11 +327,13 @@ impl Broker {
         &self,
         actor: &str,
         reservation: &str,
+        seen: Option<&str>,
     ) -> Result<(), AutosizeError> {
         let doing = "a request no longer follows demand";
         let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
-        let removed = sqlx::query(sql::REMOVE).bind(reservation).execute(db).await.doing(doing)?;
+        let Some((id, _)) = hold(&mut *db, reservation, seen, doing).await? else { return Ok(()) };
+        let removed = sqlx::query(sql::REMOVE).bind(id).execute(db).await.doing(doing)?;
         if removed.rows_affected() > 0 {
             change.record(reservation, Event::AutosizeRemoved {});
             change.commit().await?;

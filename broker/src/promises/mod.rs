@@ -12,7 +12,7 @@ pub(crate) mod terms;
 
 pub use autosize::{
     Autosize, AutosizeAction, AutosizeDecision, AutosizeDue, AutosizeError, AutosizeMetric,
-    AutosizeRequest, AutosizeState,
+    AutosizeRequest, AutosizeState, NO_AUTOSIZE,
 };
 pub use contract::{ContractAnswer, ContractError, ContractUse};
 pub use contract_terms::{Contract, QuietTime};

@@ -37,6 +37,7 @@ pub(crate) mod sql {
                     WHERE u.cell_id = c.cell_id ORDER BY at DESC LIMIT 1) AS last ON true \
             WHERE (coalesce(last.promised_micro, 0), coalesce(last.held, 0), coalesce(last.used, 0), coalesce(last.lent, 0)) \
                 <> (coalesce(n.promised_micro, 0), coalesce(n.held, 0), coalesce(n.used, 0), coalesce(n.lent, 0))";
+        FIRST_TIME = "SELECT min(at), clock_timestamp() FROM usage_samples";
         TIMES = "SELECT at FROM usage_samples WHERE at > $1 AND at <= $2 ORDER BY at";
         /// The changes within a span of time, and of each cell the last one before it.
         CHANGES = "SELECT u.cell_id, u.at, c.reservation, c.owner, c.hardware_type, c.datacenter, c.value_micro, \
@@ -156,6 +157,15 @@ impl Broker {
             .await
             .doing(doing)?;
         Ok(series(&times, &changes, asked))
+    }
+
+    /// The time of the first sample, none if there is none, and the time of the database.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn usage_begins(&self) -> Result<(Option<DateTime<Utc>>, DateTime<Utc>), DbError> {
+        let times = sqlx::query_as(sql::FIRST_TIME).fetch_one(&self.pool).await;
+        times.doing("reading servers over time")
     }
 
     /// Deletes what is older than an age and no longer holds.

@@ -104,13 +104,16 @@ pub struct UsageFigures {
     pub lent: i64,
     /// Servers in service of no reservation.
     pub free: i64,
+    /// Servers in service, held or free.
+    pub in_service: i64,
 }
 
 impl UsageFigures {
     fn of(cell: &UsageCell, count: UsageCount) -> UsageFigures {
         let worth = |servers: i32| Rru(cell.value.0.saturating_mul(servers.into()));
         if cell.reservation.is_empty() {
-            return UsageFigures { free: count.held.into(), ..UsageFigures::default() };
+            let free = count.held.into();
+            return UsageFigures { free, in_service: free, ..UsageFigures::default() };
         }
         UsageFigures {
             promised: count.promised,
@@ -120,6 +123,7 @@ impl UsageFigures {
             used_rru: worth(count.used),
             lent: count.lent.into(),
             free: 0,
+            in_service: count.held.into(),
         }
     }
 
@@ -132,6 +136,7 @@ impl UsageFigures {
             used_rru: Rru(by(self.used_rru.0, other.used_rru.0)),
             lent: by(self.lent, other.lent),
             free: by(self.free, other.free),
+            in_service: by(self.in_service, other.in_service),
         }
     }
 }
@@ -273,7 +278,8 @@ mod tests {
         assert_eq!((first.promised, first.held_rru), (Rru(10_000_000), Rru(12_000_000)));
         assert_eq!(by_name[1].start, at(0));
         let all = series(&times, &region(), &asked(&[], 3_600));
-        assert_eq!(all[0].figures[0].map(|of| (of.free, of.used, of.held)), Some((9, 5, 11)));
+        let figures = all[0].figures[0].map(|of| (of.free, of.used, of.held, of.in_service));
+        assert_eq!(figures, Some((9, 5, 11, 20)));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Metrics in the text format of Prometheus.
 
+use crate::supply::RegionSupply;
 use broker::{
     EmergencyState, FailedMoveCount, FailureReason, JobKind, JobState, LastSolve, Metrics,
     MoveOrigin, MoveReason, MoverSeconds, REPLACED_WITHIN, ReplacementState, STATEMENT_WITHIN,
@@ -9,6 +10,8 @@ use control::CachedRegion;
 use control::admission::REASONS;
 use fleet::RegionSnapshot;
 use fleet::audit::{Certificate, Certified, Standing};
+use forecast::orders::Supply;
+use forecast::orders::supply::QUANTILE;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Bucket, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 use prometheus::{Encoder, GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
@@ -28,6 +31,8 @@ pub(crate) struct ProcessMetrics {
     pub(crate) plans: usize,
     /// The cached region.
     pub(crate) region: Option<Arc<CachedRegion>>,
+    /// How long servers last, as computed last.
+    pub(crate) supply: Option<Arc<RegionSupply>>,
     /// SQL statements and their durations.
     pub(crate) statements: Vec<StatementTimes>,
     /// Whose reservations have metrics of their own.
@@ -187,6 +192,9 @@ fn process(page: &Page, here: &ProcessMetrics) -> Result<(), prometheus::Error> 
             .iter()
             .map(|of| ([of.name.clone()], &of.within[..], (of.count, of.seconds))),
     )?;
+    if let Some(of) = &here.supply {
+        supply(page, of, here.shown == ShownReservations::All)?;
+    }
     match &here.region {
         Some(held) => {
             let shown = |row: &Certified| here.shown.includes(&held.snapshot, &row.reservation_id);
@@ -194,6 +202,31 @@ fn process(page: &Page, here: &ProcessMetrics) -> Result<(), prometheus::Error> 
         }
         None => Ok(()),
     }
+}
+
+/// How long servers last, at the default quantile of demand. Types and datacenters are named to callers that may read the
+/// region.
+fn supply(page: &Page, of: &RegionSupply, named: bool) -> Result<(), prometheus::Error> {
+    let all = of.by_urgency(QUANTILE);
+    let states = Supply::WORDS.map(|word| {
+        let count = all.iter().filter(|(_, lasts)| lasts.as_str() == word).count();
+        ([word.to_owned()], count as f64)
+    });
+    page.gauges(
+        "ras_supply",
+        "hardware types by datacenter: runs_out (demand exceeds what is there within 28 days, Q70), lasts, out (none is free), unknown (too little history)",
+        ["state"],
+        states,
+    )?;
+    let rows = all.iter().filter(|_| named).filter_map(|(of, lasts)| {
+        Some(([of.hardware_type.clone(), of.datacenter.clone()], lasts.days()? as f64))
+    });
+    page.gauges(
+        "ras_runs_out_days",
+        "days until demand exceeds the servers of a hardware type in a datacenter (Q70); 0: none is free now",
+        ["hardware_type", "datacenter"],
+        rows,
+    )
 }
 
 /// Capacity after the worst MSB loss, by reservation. A region of a million servers has a few thousand reservations;

@@ -144,7 +144,8 @@ async fn numbers(State(site): State<Site>, caller: Result<Caller, Problem>) -> R
         Err(_) => None,
     };
     let (plans, region) = (site.plan_queue.under_way(), site.region.latest());
-    let here = ProcessMetrics { plans, region, statements: broker::statement_times(), shown };
+    let (statements, supply) = (broker::statement_times(), site.supply.latest());
+    let here = ProcessMetrics { plans, region, supply, statements, shown };
     match metrics::text(read.as_ref(), &here) {
         Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
         Err(error) => {

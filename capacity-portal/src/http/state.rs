@@ -8,6 +8,7 @@ use crate::archive::Archive;
 use crate::policies::JudgePolicies;
 use crate::region_summary::RegionSummaries;
 use crate::rehearsal::Rehearse;
+use crate::supply::SupplyCache;
 use axum::extract::FromRef;
 use broker::{AllocatorView, Broker};
 use control::{
@@ -47,6 +48,7 @@ pub(crate) struct Site {
     /// Servers in use of others that a plan may move without the approval of an operator.
     pub(crate) approval_above: Option<u64>,
     pub(crate) region_summaries: RegionSummaries,
+    pub(crate) supply: SupplyCache,
     /// Whether metrics of single reservations need no token even where reads do.
     pub(crate) open_metrics: bool,
 }

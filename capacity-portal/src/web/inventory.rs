@@ -104,11 +104,12 @@ fn counted_type(summary: &RegionSummary, at: usize) -> CountedType {
 }
 
 /// The lists, in the order of their links.
-const LISTS: [(&str, &str); 4] = [
+pub(super) const LISTS: [(&str, &str); 5] = [
     ("/servers", "Servers"),
     ("/racks", "Racks"),
     ("/msbs", "MSBs"),
     ("/hardware-types", "Hardware types"),
+    ("/supply", "Supply"),
 ];
 
 async fn region(site: &Site) -> Result<Option<Arc<RegionSummary>>, Problem> {

@@ -50,6 +50,11 @@ pub(super) fn servers_of_type(name: &str) -> String {
     format!("/servers?hardware_type={}", segment(name))
 }
 
+/// Path of how long the servers of a hardware type last.
+pub(super) fn supply_of_type(name: &str) -> String {
+    format!("/supply?hardware_type={}", segment(name))
+}
+
 /// Path of a request.
 pub(super) fn request(id: &str) -> String {
     format!("/requests/{}", segment(id))

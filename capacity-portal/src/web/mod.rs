@@ -10,9 +10,11 @@
 //! | `overview`, `rack_map` | the region at a glance; maps of racks and the page of an MSB |
 //! | `reservations`, `reservation`, `composition` | the list; one reservation; its hardware, explained |
 //! | `reservation_actions` | churn contract and host profile roll-out of a reservation |
+//! | `demand`, `autosize` | its demand over time with the forecast; whether its request follows demand |
 //! | `request`, `request_form`, `request_fields`, `plan` | requests for capacity: page, form, fields; the plan and its application |
 //! | `solves`, `solve`, `heat` | the list; one solve; shares of reservations in MSBs |
 //! | `list`, `inventory` | lists as tables; servers, racks, MSBs and hardware types of the region; one rack |
+//! | `supply` | how long the servers of each hardware type last |
 //! | `search` | everything that has a name or an id |
 //! | `servers`, `server` | servers of a reservation; one server and its history |
 //! | `history`, `chart` | the region over time; charts with their tables |
@@ -31,6 +33,7 @@
 mod approval;
 mod arrival;
 mod asset;
+mod autosize;
 mod chart;
 mod composition;
 mod demand;
@@ -70,6 +73,7 @@ mod sign_in;
 mod solve;
 mod solves;
 mod stuck;
+mod supply;
 mod tokens;
 mod trail;
 mod ui;
@@ -90,6 +94,7 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/racks", get(inventory::racks))
         .route("/racks/{name}", get(inventory::rack))
         .route("/hardware-types", get(inventory::hardware_types))
+        .route("/supply", get(supply::show))
         .route("/msbs", get(inventory::msbs))
         .route("/msbs/{name}", get(rack_map::show))
         .route("/reservations", get(reservations::show))
@@ -97,6 +102,8 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/reservations/{name}/servers", get(servers::show))
         .route("/reservations/{name}/contract", post(reservation_actions::set_contract))
         .route("/reservations/{name}/contract/remove", post(reservation_actions::remove_contract))
+        .route("/reservations/{name}/autosize", post(autosize::set))
+        .route("/reservations/{name}/autosize/remove", post(autosize::remove))
         .route("/reservations/{name}/rollout/pause", post(reservation_actions::pause_rollout))
         .route("/reservations/{name}/rollout/resume", post(reservation_actions::resume_rollout))
         .route("/servers/{name}", get(server::show))

@@ -4,9 +4,10 @@ use super::layout::{NavItem, Page, Reader};
 use super::live::{AsOf, topics};
 use super::rack_map::{self, View, ViewQuery};
 use super::ui::{self, Mood};
-use super::{link, solves};
+use super::{link, solves, supply};
 use crate::http::{Problem, Site, in_time};
 use crate::region_summary::RegionSummary;
+use crate::supply::RegionSupply;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use broker::{Metrics, OpenMove, Outage, SolveRow};
@@ -18,6 +19,7 @@ use maud::{Markup, html};
 use report::number;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Reservations listed before the rest is only linked.
 const ROWS: usize = 6;
@@ -47,7 +49,18 @@ pub(super) async fn show(
     let body = match &summary {
         Some(summary) => {
             let now = as_of.now();
-            let of = Overview { summary, as_of, now, metrics, moves, cannot_act, solves, outages };
+            let supply = site.supply.latest();
+            let of = Overview {
+                summary,
+                as_of,
+                now,
+                metrics,
+                moves,
+                cannot_act,
+                solves,
+                outages,
+                supply,
+            };
             body(&of, show)
         }
         None => empty(),
@@ -67,6 +80,8 @@ struct Overview<'a> {
     cannot_act: Option<String>,
     solves: Vec<SolveRow>,
     outages: Vec<Outage>,
+    /// How long servers last, as computed last.
+    supply: Option<Arc<RegionSupply>>,
 }
 
 fn empty() -> Markup {
@@ -94,6 +109,7 @@ fn body(of: &Overview, view: View) -> Markup {
         }
         div #standing data-live=(topics(&[Topic::Region, Topic::Moves, Topic::Failures, Topic::Maintenance])) {
             (verdict(of))
+            @if let Some(supply) = &of.supply { (supply::notice(supply)) }
             (tiles(of))
         }
         section #map data-live=(topics(&[Topic::Region, Topic::Failures])) {

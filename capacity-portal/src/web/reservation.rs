@@ -6,7 +6,7 @@ use super::composition::Composition;
 use super::layout::{NavItem, Page, Reader};
 use super::live::{AsOf, topics};
 use super::ui::{self, Mood};
-use super::{arrival, demand, link, reservation_actions, reservations, trail};
+use super::{arrival, autosize, demand, link, reservation_actions, reservations, trail};
 use crate::http::auth::Role;
 use crate::http::{Problem, Site, in_time};
 use crate::region_summary::RegionSummary;
@@ -67,6 +67,11 @@ pub(super) async fn show(
     let entries = in_time(broker.reservation_history(&name, None, ENTRIES)).await?;
     let waiting = reservations::waiting(&site, &reader, Some(&name)).await?;
     let demand = demand::section(&site, &name, as_of.now()).await?;
+    let of = &summary.region().reservations[ix.ix()];
+    let autosize = match of.kind {
+        ReservationKind::Guaranteed => autosize::section(&site, &reader, of, as_of.now()).await?,
+        ReservationKind::SharedBuffer | ReservationKind::Elastic => html! {},
+    };
     let Reasons { explanation, limits, composition } = explain(summary.clone(), ix).await?;
     let of = ReservationPage {
         reader: &reader,
@@ -87,6 +92,7 @@ pub(super) async fn show(
         composition,
         waiting,
         demand,
+        autosize,
     };
     let body = of.body();
     Ok(Page { nav: NavItem::Reservations, title: &name, charts: true, body }.show(&reader))
@@ -138,6 +144,8 @@ struct ReservationPage<'a> {
     waiting: Markup,
     /// Request, held and used capacity over time.
     demand: Markup,
+    /// Whether its request follows demand.
+    autosize: Markup,
 }
 
 impl ReservationPage<'_> {
@@ -191,6 +199,7 @@ impl ReservationPage<'_> {
                 (self.composition.section(&of.id, self.summary, self.explanation.shortfall.as_ref().map(|short| &short.hardware)))
             }
             (self.demand)
+            (self.autosize)
             div.columns { (self.by_msb()) div { (self.moves()) (self.contract()) } }
             (self.history())
         }

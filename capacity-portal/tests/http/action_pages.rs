@@ -1,7 +1,7 @@
 //! Actions of pages: the request form, tokens, RRU profiles, churn contracts, the end of a reservation.
 
 use crate::pages::{page, send, well_formed};
-use crate::place::{Place, ROOT};
+use crate::place::{Place, READER, ROOT};
 use crate::requests::{self, ADMIN, OWNER_A};
 use crate::stored_plans::psql;
 use reqwest::Method;
@@ -172,6 +172,59 @@ async fn profiles_and_contracts_are_set_and_removed() {
     assert!(left.contains("There is no churn contract"), "{left}");
     // Nothing is paused where no profile changed.
     assert_eq!(send(&place, "/reservations/a/rollout/pause", ROOT, "why=x").await.status(), 409);
+}
+
+#[tokio::test]
+async fn a_request_follows_demand_from_its_page() {
+    const PATH: &str = "/reservations/a/autosize";
+    let place = requests::place().await;
+    let section = |text: &str| between(text, "id=\"autosize\"", "</section>").to_owned();
+    let version = |of: &str| between(of, "name=\"version\" value=\"", "\"").to_owned();
+    let form = |version: &str, max: &str| {
+        format!(
+            "version={version}&metric=used_rru&quantile=99.5&min_rru=2&max_rru={max}&cooldown_seconds=48"
+        )
+    };
+    let (_, off) = page(&place, "/reservations/a", Some(OWNER_A)).await;
+    let first = version(&section(&off));
+    assert!(section(&off).contains("Off: the request stays"), "{off}");
+    let (status, path, on) = text(&place, PATH, OWNER_A, &form(&first, "9")).await;
+    assert_eq!((status, path.as_str()), (200, "/reservations/a"), "{on}");
+    let set = place.look("/v1/reservations/a/autosize").await;
+    let settings = &set["settings"];
+    assert_eq!(
+        (&settings["quantile"], &settings["max_rru"], &settings["cooldown_seconds"]),
+        (&json!(0.995), &json!(9.0), &json!(172_800)),
+        "{set}"
+    );
+    let shown = section(&on);
+    assert!(shown.contains("value=\"99.5\"") && shown.contains("value=\"48\""), "{shown}");
+    // Who has an older page overwrites nothing.
+    for stale in [PATH.to_owned(), format!("{PATH}/remove")] {
+        assert_eq!(
+            send(&place, &stale, OWNER_A, &form(&first, "7")).await.status(),
+            412,
+            "{stale}"
+        );
+    }
+    let now = version(&shown);
+    for (wrong, field) in [
+        (form(&now, "1"), "max_rru"),
+        (form(&now, "x"), "max_rru"),
+        (form(&now, "9").replace("99.5", "100"), "quantile"),
+        (form(&now, "9").replace("=48", "=0.5"), "cooldown_seconds"),
+    ] {
+        let (status, _, refused) = text(&place, PATH, OWNER_A, &wrong).await;
+        assert_eq!(status, 422, "{refused}");
+        assert!(refused.contains(field), "{field}: {refused}");
+    }
+    assert_eq!(send(&place, PATH, requests::OWNER_B, &form(&now, "9")).await.status(), 404);
+    // Who only reads sees no form.
+    let (_, read) = page(&place, "/reservations/a", Some(READER)).await;
+    assert!(section(&read).contains("99.5") && !section(&read).contains("<form"), "{read}");
+    let (_, _, left) =
+        text(&place, &format!("{PATH}/remove"), OWNER_A, &format!("version={now}")).await;
+    assert!(section(&left).contains("Off: the request stays"), "{left}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

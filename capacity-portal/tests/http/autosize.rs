@@ -157,5 +157,18 @@ async fn settings_out_of_range_name_their_field() {
     }
     let body = json!({ "quantile": 0.9, "min_rru": 1, "max_rru": 2 });
     assert_eq!(place.ask((Method::PUT, AT), OWNER_B, &[], &body).await.0, 404);
+    // Settings that another has changed since are not overwritten.
+    let seen = ("If-Match", "\"1\"");
+    let (status, problem) = place.ask((Method::PUT, AT), OWNER_A, &[seen], &body).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (412, &json!("version_stale")), "{problem}");
+    let etag = problem["etag"].as_str().expect("the version");
+    let seen = ("If-Match", etag);
+    let put = place.ask((Method::PUT, AT), OWNER_A, &[seen], &body).await;
+    assert_eq!(put.0, 200, "{}", put.1);
+    for method in [Method::PUT, Method::DELETE] {
+        assert_eq!(place.ask((method, AT), OWNER_A, &[seen], &body).await.0, 412);
+    }
+    let any = ("If-Match", "*");
+    assert_eq!(place.ask((Method::DELETE, AT), OWNER_A, &[any], &Value::Null).await.0, 200);
     assert_eq!(place.look(AT).await["settings"], Value::Null);
 }

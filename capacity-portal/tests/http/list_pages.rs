@@ -227,7 +227,9 @@ async fn owner_finds_only_what_is_its_own() {
         assert_eq!(status, 200);
         assert!(own.contains("Nothing has this name or id."), "{what}: {own}");
     }
-    for closed in ["/servers", "/racks", "/racks/rack0", "/msbs", "/hardware-types", "/moves"] {
+    for closed in
+        ["/servers", "/racks", "/racks/rack0", "/msbs", "/hardware-types", "/supply", "/moves"]
+    {
         let answer = place.send(Method::GET, closed, Some(OWNER_B), "").await;
         assert_eq!(answer.status(), 403, "{closed}");
     }

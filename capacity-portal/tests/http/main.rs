@@ -37,6 +37,7 @@ mod sessions;
 mod settings_pages;
 mod shield;
 mod stored_plans;
+mod supply;
 mod tls;
 mod tokens;
 mod who_may;

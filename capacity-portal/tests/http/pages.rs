@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use testkit::health::{Health, Occurrence};
 
-const PAGES: [&str; 30] = [
+const PAGES: [&str; 32] = [
     "/history",
     "/history?range=1h",
     "/settings",
@@ -34,6 +34,8 @@ const PAGES: [&str; 30] = [
     "/racks/rack0",
     "/msbs",
     "/hardware-types",
+    "/supply",
+    "/supply?hardware_type=type&quantile=0.9",
     "/moves",
     "/requests",
     "/search?q=nothing",

@@ -132,6 +132,7 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("get", "/ops/v1/solves/{id}/files", ReadsRegion),
     ("get", "/ops/v1/solves/{id}/files/{part}/{name}", ReadsRegion),
     ("get", "/ops/v1/history", ReadsRegion),
+    ("get", "/ops/v1/supply", ReadsRegion),
     ("get", "/ops/v1/stuck", ReadsRegion),
     ("get", "/ops/v1/trail", ReadsRegion),
     ("get", "/ops/v1/unavailability", ReadsRegion),

@@ -15,7 +15,7 @@ pub enum Doubt {
     /// Fewer days than a method can learn from.
     #[error("known days: {days}; fewer than {SHORT} say nothing about weeks or trends")]
     Short {
-        /// Days with a value.
+        /// Days with a value, from the first one that is not 0.
         days: usize,
     },
     /// Days without a value were filled in.
@@ -71,8 +71,13 @@ impl Daily {
             }
         }
         let mut doubts = Vec::new();
-        if values.len() - gaps < SHORT {
-            doubts.push(Doubt::Short { days: values.len() - gaps });
+        let unused = values.iter().take_while(|value| **value == 0.0).count();
+        let is_known = |day: &usize| series.get(*day).is_some();
+        // Zeros throughout are a history, too.
+        let first = if unused < values.len() { unused } else { 0 };
+        let known = (first..values.len()).filter(is_known).count();
+        if known < SHORT {
+            doubts.push(Doubt::Short { days: known });
         }
         if gaps > 0 {
             doubts.push(Doubt::Gaps { days: gaps });

@@ -8,6 +8,7 @@
 //! | [`policy`] | minimum stock (Eigen algorithms 4 and 5), base stock, a constant share |
 //! | [`advice`] | whole servers: order, cancel, decommission; when the stock runs out |
 //! | [`simulate`] | a policy over a period of the past: cost and days short |
+//! | [`supply`] | how long the servers of a type in a place last |
 //! | [`moves`] | places that give servers to others of the same type |
 //! | [`mixed`] | orders of several types that serve the same demands, with lead times by type |
 //! | [`types`] | demand that several types can serve, translated into types |
@@ -17,7 +18,9 @@ pub mod mixed;
 pub mod moves;
 pub mod policy;
 pub mod simulate;
+pub mod supply;
 pub mod types;
 
 pub use advice::{Advice, advise};
 pub use policy::{Pipeline, Policy, Terms};
+pub use supply::Supply;

@@ -5,6 +5,7 @@ mod demo;
 mod drained;
 mod faults;
 mod fenced;
+mod forecasts;
 mod health;
 mod inventory;
 mod killed;

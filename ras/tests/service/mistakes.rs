@@ -44,6 +44,7 @@ const MISTAKES: &[&str] = &[
     "request create web --owner shop --servers 4 --hardware-types C1-S1",
     "request create new --owner shop --servers 4 --hardware-types C1-S1,C99",
     "request create new --owner shop --rru 4 --value C99=1",
+    "request autosize set web --min 3 --max 2",
     "request create new --owner shop --rru 4",
     "request create new --owner shop --servers 4",
     "request create new --owner shop --rru -4 --value C1-S1=1",

@@ -25,6 +25,7 @@ mod rollouts;
 mod servers;
 pub(crate) mod solves;
 mod stuck;
+pub(crate) mod supply;
 pub(crate) mod tokens;
 pub(crate) mod trail;
 pub(crate) mod unavailability;
@@ -62,6 +63,7 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(requests::reject))
         .routes(routes!(solves::report))
         .routes(routes!(history::list))
+        .routes(routes!(supply::list))
         .routes(routes!(files::list))
         .routes(routes!(files::find))
         .routes(routes!(moves::list))

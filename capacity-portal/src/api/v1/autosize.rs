@@ -4,6 +4,7 @@ use super::hidden;
 use super::scope::reservation_name;
 use crate::api::views::json;
 use crate::http::auth::{Caller, Role};
+use crate::http::preconditions::{etag, optional_if_match, stale};
 use crate::http::{Problem, Site, body, field, in_time};
 use api_types::autosize::{
     Autosize, AutosizeAsked, AutosizeDecision, AutosizeRemoved, AutosizeRequest, AutosizeSettings,
@@ -12,8 +13,11 @@ use api_types::problem::FieldError;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
-use broker::{AutosizeError, AutosizeMetric, AutosizeState, ReservationError, State as _};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use broker::{
+    AutosizeError, AutosizeMetric, AutosizeState, NO_AUTOSIZE, ReservationError, State as _,
+};
 use fleet::Rru;
 use forecast::autosize::{Settings, SettingsError};
 use std::sync::Arc;
@@ -32,6 +36,7 @@ impl From<AutosizeError> for Problem {
             AutosizeError::NotGuaranteed { .. } => {
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "not_guaranteed", detail)
             }
+            AutosizeError::Stale { current } => stale(&current),
             AutosizeError::Db(error) => error.into(),
         }
     }
@@ -102,13 +107,24 @@ fn read(asked: &AutosizeAsked) -> Result<broker::Autosize, Problem> {
     })
 }
 
-/// Reads how the request of a reservation follows demand.
-async fn found(site: &Site, caller: &Caller, name: String) -> Result<Json<Autosize>, Problem> {
+/// How the request of a reservation follows demand, with the version of the settings.
+pub(crate) async fn found(
+    site: &Site,
+    caller: &Caller,
+    name: String,
+) -> Result<(Autosize, String), Problem> {
     let mut found = in_time(site.broker.autosize(&name)).await?;
     if let Some(request) = found.as_mut().and_then(|found| found.request.as_mut()) {
         request.answer = hidden::answer(site, caller, request.answer.take()).await?;
     }
-    Ok(Json(view(name, found)))
+    let version = found.as_ref().map_or_else(|| NO_AUTOSIZE.to_owned(), AutosizeState::version);
+    Ok((view(name, found), version))
+}
+
+/// The answer with its ETag.
+async fn answer(site: &Site, caller: &Caller, name: String) -> Result<Response, Problem> {
+    let (found, version) = found(site, caller, name).await?;
+    Ok(etag(Json(found), &version))
 }
 
 /// The owner of a reservation that the caller may see.
@@ -124,7 +140,32 @@ async fn writes(site: &Site, caller: &Caller, name: &str) -> Result<Arc<str>, Pr
     caller.may_act_for(&owner(site, caller, name).await?)
 }
 
+/// Lets the request of a reservation of the caller follow demand; with a version only if the settings still have it.
+pub(crate) async fn set_for(
+    site: &Site,
+    caller: &Caller,
+    name: &str,
+    asked: &AutosizeAsked,
+    seen: Option<&str>,
+) -> Result<(), Problem> {
+    let actor = writes(site, caller, name).await?;
+    in_time(site.broker.set_autosize(&actor, name, &read(asked)?, seen)).await
+}
+
+/// The request of a reservation of the caller no longer follows demand; with a version only if the settings still have it.
+pub(crate) async fn remove_for(
+    site: &Site,
+    caller: &Caller,
+    name: &str,
+    seen: Option<&str>,
+) -> Result<(), Problem> {
+    let actor = writes(site, caller, name).await?;
+    in_time(site.broker.remove_autosize(&actor, name, seen)).await
+}
+
 /// Whether the request of a reservation follows demand, and what was decided last
+///
+/// The ETag changes with the settings, not with each decision.
 #[utoipa::path(get, path = "/reservations/{name}/autosize", operation_id = "get_autosize",
     params(("name" = String, Path, description = "the reservation")),
     responses(
@@ -134,53 +175,62 @@ pub(super) async fn find(
     State(site): State<Site>,
     caller: Caller,
     Path(name): Path<String>,
-) -> Result<Json<Autosize>, Problem> {
+) -> Result<Response, Problem> {
     caller.reads()?;
     let name = reservation_name(name)?;
     owner(&site, &caller, &name).await?;
-    found(&site, &caller, name).await
+    answer(&site, &caller, name).await
 }
 
 /// Lets the request of a guaranteed reservation follow demand
 ///
 /// Every ten minutes the peak of the next hour is forecast. The request grows at once where the forecast exceeds it; it shrinks by
 /// at most a tenth, once in a cooldown after any change, and never below what the last cooldown needed. Each change is an ordinary
-/// request: it is planned, quotas apply, and it may be refused.
+/// request: it is planned, quotas apply, and it may be refused. With `If-Match`, only if the settings have not changed.
 #[utoipa::path(put, path = "/reservations/{name}/autosize", operation_id = "set_autosize",
-    params(("name" = String, Path, description = "the reservation")),
+    params(
+        ("name" = String, Path, description = "the reservation"),
+        ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *")),
     request_body = AutosizeAsked,
     responses(
         (status = 200, description = "settings and last decision", body = Autosize),
         (status = 404, description = "There is no such reservation."),
+        (status = 412, description = "they have changed since"),
         (status = 422, description = "Fields are invalid; `errors` names each.")))]
 pub(super) async fn set(
     State(site): State<Site>,
     caller: Caller,
     Path(name): Path<String>,
+    headers: HeaderMap,
     body: Bytes,
-) -> Result<Json<Autosize>, Problem> {
+) -> Result<Response, Problem> {
     let name = reservation_name(name)?;
-    let actor = writes(&site, &caller, &name).await?;
-    let autosize = read(&body::json(&body)?)?;
-    in_time(site.broker.set_autosize(&actor, &name, &autosize)).await?;
-    found(&site, &caller, name).await
+    writes(&site, &caller, &name).await?;
+    let seen = optional_if_match(&headers)?;
+    set_for(&site, &caller, &name, &body::json(&body)?, seen.as_deref()).await?;
+    answer(&site, &caller, name).await
 }
 
 /// The request of a reservation no longer follows demand
 ///
-/// It stays as it is. If it does not follow demand already, nothing happens.
+/// It stays as it is. If it does not follow demand already, nothing happens. With `If-Match`, only if the settings have not
+/// changed.
 #[utoipa::path(delete, path = "/reservations/{name}/autosize", operation_id = "remove_autosize",
-    params(("name" = String, Path, description = "the reservation")),
+    params(
+        ("name" = String, Path, description = "the reservation"),
+        ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *")),
     responses(
         (status = 200, description = "it is removed", body = AutosizeRemoved),
-        (status = 404, description = "There is no such reservation.")))]
+        (status = 404, description = "There is no such reservation."),
+        (status = 412, description = "they have changed since")))]
 pub(super) async fn remove(
     State(site): State<Site>,
     caller: Caller,
     Path(name): Path<String>,
+    headers: HeaderMap,
 ) -> Result<Json<AutosizeRemoved>, Problem> {
     let name = reservation_name(name)?;
-    let actor = writes(&site, &caller, &name).await?;
-    in_time(site.broker.remove_autosize(&actor, &name)).await?;
+    let seen = optional_if_match(&headers)?;
+    remove_for(&site, &caller, &name, seen.as_deref()).await?;
     Ok(Json(AutosizeRemoved { removed: name }))
 }

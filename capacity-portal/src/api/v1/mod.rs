@@ -1,7 +1,7 @@
 //! Routes under `/v1`, for owners and their allocators.
 
 mod accepted;
-mod autosize;
+pub(crate) mod autosize;
 mod certificate;
 pub(crate) mod change;
 mod changes;

@@ -83,6 +83,7 @@ fn view(of: broker::UsageSeries, by: &[UsageKey]) -> UsageSeries {
         used_rru: list(&of, |of| of.used_rru.to_f64()),
         lent: list(&of, |of| of.lent),
         free: list(&of, |of| of.free),
+        in_service: list(&of, |of| of.in_service),
     }
 }
 

@@ -13,7 +13,7 @@ pub struct SeriesFile {
     #[arg(long, value_name = "COLUMN", default_value = "time")]
     pub time: String,
     /// Column of the demand [default: value]; of a region's history used, used_rru, held, held_rru,
-    /// promised_rru, lent or free [default: used; of orders held, with --rru held_rru]
+    /// promised_rru, lent, free or in_service [default: used; of orders held, with --rru held_rru]
     #[arg(long, value_name = "COLUMN")]
     pub value: Option<String>,
     /// Columns that tell series in the file apart; of a region's history reservation, owner,

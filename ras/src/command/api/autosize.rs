@@ -7,6 +7,7 @@ use crate::client::login::Server;
 use crate::client::{Ask, path};
 use crate::context::Context;
 use crate::exit::Verdict;
+use crate::mistake::with_help;
 use crate::number;
 use crate::quantity;
 use anyhow::{Context as _, Result};
@@ -18,7 +19,8 @@ use std::time::Duration;
 pub(in crate::command) fn run(options: &AutosizeOf, context: &Context) -> Result<Verdict> {
     match &options.action {
         AutosizeAction::Set(options) => {
-            let set: Autosize = asked(&options.server, &set(options)?)?;
+            let set: Autosize = asked(&options.server, &set(options)?)
+                .map_err(|error| with_help(error, "ras request autosize set"))?;
             context.answer(|| text(&set), &set)?;
         }
         AutosizeAction::Show { reservation, server } => {

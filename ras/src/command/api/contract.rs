@@ -7,6 +7,7 @@ use crate::client::{Ask, path};
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::layout::Table;
+use crate::mistake::with_help;
 use crate::number::count;
 use crate::quantity;
 use anyhow::{Context as _, Result};
@@ -17,7 +18,8 @@ use std::time::Duration;
 pub(in crate::command) fn run(options: &ContractOf, context: &Context) -> Result<Verdict> {
     match &options.action {
         ContractAction::Set(options) => {
-            let set: Contract = asked(&options.server, &set(options)?)?;
+            let set: Contract = asked(&options.server, &set(options)?)
+                .map_err(|error| with_help(error, "ras ops contract set"))?;
             context.answer(|| text(std::slice::from_ref(&set)), &set)?;
         }
         ContractAction::List { server } => {

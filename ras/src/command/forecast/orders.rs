@@ -16,7 +16,7 @@ use fleet::number::decimal;
 use forecast::long::Doubt;
 use forecast::orders::advice::Position;
 use forecast::orders::moves::{Place, advise_all};
-use forecast::orders::{Advice, Pipeline, Terms, advise};
+use forecast::orders::{Advice, Pipeline, Supply, Terms, advise};
 use serde::Serialize;
 
 /// What is forecast of a region's history: the servers that reservations hold, by type and place.
@@ -43,8 +43,9 @@ struct OrdersOf {
     /// Servers on order.
     ordered: f64,
     method: String,
-    /// The date of `runs_out`: the first on which demand exceeds what is there, after moves and without the rest of
-    /// the advice.
+    /// How long what is there lasts, after moves and without the rest of the advice.
+    supply: Supply,
+    /// The first day on which demand exceeds it, if enough of the past is known to say so.
     runs_out_on: Option<NaiveDate>,
     #[serde(flatten)]
     advice: Advice,
@@ -70,7 +71,12 @@ pub(super) fn run(options: &OrdersForecast, context: &Context) -> Result<Verdict
         ),
     };
     let stock = stock(options, || free(&options.of.file, HELD))?;
-    let outlooks = outlooks(&options.of, &plan_with(options.quantile, horizon(options)), HELD)?;
+    let mut outlooks = outlooks(&options.of, &plan_with(options.quantile, horizon(options)), HELD)?;
+    if options.of.file.series.is_none() {
+        // A region's history names types of which there is none today.
+        let is_there = |name: &str| stock.iter().any(|row| row.series == name && row.servers > 0);
+        outlooks.retain(|(known, _)| position(known, &[]).in_use > 0.0 || is_there(&known.name));
+    }
     if let Some(file) = &options.stock
         && let Some(row) =
             stock.iter().find(|row| outlooks.iter().all(|(known, _)| known.name != row.series))
@@ -102,21 +108,31 @@ pub(super) fn run(options: &OrdersForecast, context: &Context) -> Result<Verdict
             (places.iter().map(advice).collect(), Vec::new())
         }
     };
+    let free: Vec<f64> = places.iter().map(|of| of.position.free).collect();
+    for of in &transfers {
+        places[of.from].position.free -= of.servers as f64;
+        places[of.to].position.free += of.servers as f64;
+    }
     let name = |at: usize| outlooks[at].0.name.clone();
     let moves = (transfers.iter())
         .map(|of| Moved { from: name(of.from), to: name(of.to), servers: of.servers })
         .collect();
-    let series = (outlooks.into_iter().zip(&places).zip(advice))
-        .map(|(((known, outlook), of), advice)| OrdersOf {
-            terms: of.terms,
-            in_use: of.position.in_use,
-            free: of.position.free,
-            ordered: of.position.pipeline.total(),
-            method: outlook.method,
-            runs_out_on: advice.runs_out.and_then(|ahead| date(&known, ahead)),
-            advice,
-            doubts: outlook.doubts,
-            name: known.name,
+    let series = (outlooks.into_iter().zip(&places).zip(advice).zip(free))
+        .map(|((((known, outlook), of), advice), free)| {
+            let supply = Supply::new(&of.position, &of.demand, &outlook.doubts);
+            let runs_out = advice.runs_out.filter(|_| supply != Supply::Unknown);
+            OrdersOf {
+                terms: of.terms,
+                in_use: of.position.in_use,
+                free,
+                ordered: of.position.pipeline.total(),
+                method: outlook.method,
+                runs_out_on: runs_out.and_then(|ahead| date(&known, ahead)),
+                supply,
+                advice,
+                doubts: outlook.doubts,
+                name: known.name,
+            }
         })
         .collect();
     let format = "ras-forecast-orders/1";
@@ -194,18 +210,28 @@ fn held(name: &str, day: i64, stock: &[StockRow]) -> (f64, Pipeline) {
     (there, pipeline)
 }
 
+/// The date, or why there is none.
+fn runs_out(of: &OrdersOf) -> String {
+    match (of.supply, of.runs_out_on) {
+        (Supply::Unknown, _) => "unknown".to_owned(),
+        (_, Some(day)) => day.to_string(),
+        (Supply::Out, None) => "none free".to_owned(),
+        (Supply::RunsOut { .. } | Supply::Lasts, None) => nothing(),
+    }
+}
+
 fn count(count: u64) -> String {
     if count == 0 { nothing() } else { count.to_string() }
 }
 
 fn text(answer: &OrdersAnswer) -> String {
-    let runs_out = format!("runs out (Q{})", decimal(100.0 * answer.quantile));
+    let runs_out_at = format!("runs out (Q{})", decimal(100.0 * answer.quantile));
     let header = [
         "series",
         "in use",
         "free",
         "on order",
-        &runs_out,
+        &runs_out_at,
         "order",
         "cancel",
         "decommission",
@@ -218,7 +244,7 @@ fn text(answer: &OrdersAnswer) -> String {
             decimal(of.in_use),
             decimal(of.free),
             decimal(of.ordered),
-            of.runs_out_on.map_or_else(nothing, |day| day.to_string()),
+            runs_out(of),
             count(of.advice.order),
             count(of.advice.cancel.iter().map(|(_, servers)| servers).sum()),
             count(of.advice.decommission),

@@ -92,26 +92,28 @@ pub(super) fn free(of: &SeriesFile, wanted: Wanted) -> Result<Vec<StockRow>> {
             "give --stock FILE, or tell series apart by hardware_type and datacenter",
         ));
     }
-    stock(&History::ask(of, wanted.grain, &by, Part::All)?, "free")
+    History::ask(of, wanted.grain, &by, Part::All)?.free()
 }
 
 /// Servers of each hardware type of the region: those of the reservations asked for, and those of none.
 pub(super) fn owned(of: &SeriesFile, grain: Grain) -> Result<Vec<StockRow>> {
     let by = ["hardware_type".to_owned()];
-    let mut rows = stock(&History::ask(of, grain, &by, Part::Asked)?, "held")?;
-    rows.append(&mut stock(&History::ask(of, grain, &by, Part::All)?, "free")?);
+    let held = History::ask(of, grain, &by, Part::Asked)?.series("held")?;
+    let mut rows: Vec<StockRow> =
+        held.iter().map(|named| row(named, last(&named.series))).collect();
+    rows.append(&mut History::ask(of, grain, &by, Part::All)?.free()?);
     Ok(rows)
 }
 
-/// What a figure was on the last day.
-fn stock(history: &History, figure: &str) -> Result<Vec<StockRow>> {
-    let rows = history.series(figure)?.into_iter().map(|named| {
-        let series = &named.series;
-        let servers = series.filled().last().copied().unwrap_or(0.0);
-        // A number of servers of a region.
-        StockRow { time: series.start(), servers: servers as u32, line: 0, series: named.name }
-    });
-    Ok(rows.collect())
+/// Servers that are there, in the row of a file of stocks.
+fn row(of: &NamedSeries, servers: f64) -> StockRow {
+    // A number of servers of a region.
+    StockRow { time: of.series.start(), servers: servers as u32, line: 0, series: of.name.clone() }
+}
+
+/// What a series was on its last day.
+fn last(series: &Series) -> f64 {
+    series.filled().last().copied().unwrap_or(0.0)
 }
 
 /// Which servers of a region are counted.
@@ -156,6 +158,15 @@ impl History {
         Ok(History { by: by.to_vec(), answer })
     }
 
+    /// What is not held of the servers in service on the last day.
+    fn free(&self) -> Result<Vec<StockRow>> {
+        let (there, held) = (self.series("in_service")?, self.series("held")?);
+        let free = |(there, held): (&NamedSeries, &NamedSeries)| {
+            row(there, (last(&there.series) - last(&held.series)).max(0.0))
+        };
+        Ok(there.iter().zip(&held).map(free).collect())
+    }
+
     /// The series of one figure.
     fn series(&self, figure: &str) -> Result<Vec<NamedSeries>> {
         let step = Step::from_seconds(self.answer.step_seconds)
@@ -193,7 +204,8 @@ fn keep(series: &mut UsageSeries, steps: usize) {
     for rru in [&mut series.promised_rru, &mut series.held_rru, &mut series.used_rru] {
         rru.truncate(steps);
     }
-    for servers in [&mut series.held, &mut series.used, &mut series.lent, &mut series.free] {
+    let UsageSeries { held, used, lent, free, in_service, .. } = series;
+    for servers in [held, used, lent, free, in_service] {
         servers.truncate(steps);
     }
 }
@@ -208,9 +220,10 @@ fn values(of: &UsageSeries, figure: &str) -> Result<Vec<Option<f64>>> {
         "used_rru" => of.used_rru.clone(),
         "lent" => servers(&of.lent),
         "free" => servers(&of.free),
+        "in_service" => servers(&of.in_service),
         other => bail!(Hinted::new(
             format!("--value {other:?} is no figure of the history of a region"),
-            "one of promised_rru, held, held_rru, used, used_rru, lent, free",
+            "one of promised_rru, held, held_rru, used, used_rru, lent, free, in_service",
         )),
     })
 }

@@ -1,0 +1,66 @@
+//! Forecasts of a region's own history, through the binary.
+
+use crate::place::Place;
+use broker::Address;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use testkit::postgres::{connect, execute};
+use tokio::runtime::Runtime;
+
+/// Ninety days with a sample at noon. Of A in x, one more server is held each day and twelve are free on the last; of B half a
+/// server more each day, of C none. D is held in full, and E has been there for a week.
+const HISTORY: &str = "
+    CREATE TEMP TABLE days AS SELECT n, to_timestamp(floor(extract(epoch FROM clock_timestamp()) / 86400) * 86400 \
+        - n * 86400 + 43200) AS at FROM generate_series(1, 90) n;
+    INSERT INTO usage_samples SELECT at FROM days;
+    INSERT INTO usage_cells (reservation, owner, hardware_type, datacenter, value_micro)
+        SELECT of, of, name, 'x', 0 FROM unnest(ARRAY['A', 'B', 'C', 'D', 'E']) name, unnest(ARRAY['web', '']) of;
+    INSERT INTO usage_changes (cell_id, at, promised_micro, held, used, lent)
+        SELECT cell_id, at, 0, CASE hardware_type || reservation
+            WHEN 'Aweb' THEN 200 - n WHEN 'A' THEN 11 + n WHEN 'Bweb' THEN 200 - n / 2 WHEN 'B' THEN 20 WHEN 'Cweb' THEN 50
+            WHEN 'C' THEN 9 WHEN 'Dweb' THEN 70 WHEN 'D' THEN 0 ELSE CASE WHEN n > 7 THEN 0 ELSE 30 - n END END, 0, 0
+        FROM days, usage_cells WHERE datacenter = 'x'";
+
+#[test]
+fn orders_of_a_region_have_the_dates_that_its_server_names() {
+    let place = Place::new();
+    place.region("region");
+    let up = place.start("up region --data data --listen 127.0.0.1:0 --schedule never --no-worker");
+    let socket = place.path("data/postgres/socket");
+    let url = format!("postgres://ras@localhost/region?host={}", socket.display());
+    let address = Address::from_url(&url).expect("an address");
+    Runtime::new().expect("a runtime").block_on(async {
+        execute(&mut connect(&address).await, HISTORY).await;
+    });
+    for (option, query) in [("", ""), ("--quantile 90%", "?quantile=0.9")] {
+        let (code, served) = up.get(&format!("/ops/v1/supply{query}"));
+        let served: Value = serde_json::from_str(&served).expect("JSON");
+        assert_eq!(code, 200, "{served}");
+        let orders = place.json(&format!("forecast orders --data data {option}"));
+        let orders: BTreeMap<&str, &Value> = (orders["series"].as_array().expect("series").iter())
+            .map(|of| (of["name"].as_str().expect("a name"), of))
+            .collect();
+        let mut states = Vec::new();
+        for of in served["supply"].as_array().expect("rows") {
+            let word = |member: &str| of[member].as_str().expect("text");
+            let name = format!("{}/{}", word("hardware_type"), word("datacenter"));
+            let order = orders[name.as_str()];
+            assert_eq!(order["supply"]["state"], of["state"], "{name}: {order}");
+            assert_eq!(order["runs_out_on"], of["runs_out_on"], "{name}: {order}");
+            assert_eq!(order["free"].as_f64(), of["free"].as_f64(), "{name}: {order}");
+            states.push((name, word("state")));
+        }
+        states.sort();
+        let states: Vec<&str> = states.iter().map(|(_, state)| *state).collect();
+        assert_eq!(states, ["runs_out", "runs_out", "lasts", "out", "unknown"], "{served}");
+    }
+    let text = place.ras("forecast orders --data data").code(0).stdout();
+    assert!(text.contains("none free") && text.contains("unknown"), "{text}");
+    // Free servers belong to no reservation.
+    place
+        .ras("forecast orders --data data --by reservation")
+        .fails_with(&["free servers have no reservation", "--stock"]);
+    let moved = place.json("forecast orders --data data --moves-by hardware_type");
+    assert_eq!(moved["moves"], serde_json::json!([]), "each type is in one place: {moved}");
+    up.stop();
+}
