@@ -8,7 +8,8 @@
 //! above the limit of its row means that no such server may go there: a rule of membership.
 
 use fleet::{RegionSnapshot, ReservationIx, ServerIx, Targets};
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +103,30 @@ pub struct Leaving {
     pub fewest: Vec<Option<usize>>,
     /// Servers after whose leaving all rows are within their bounds that can be, idle ones first; not always the fewest.
     pub servers: Vec<ServerIx>,
+}
+
+/// A server that may leave a row that is exceeded.
+#[derive(Clone, Copy)]
+struct Counted {
+    in_use: bool,
+    amount: i64,
+    server: usize,
+}
+
+/// The fewest servers that together count this much; `None`: all of them do not.
+fn fewest(excess: i64, counted: &[Counted]) -> Option<usize> {
+    let mut amounts: Vec<i64> = counted.iter().map(|of| of.amount).collect();
+    amounts.sort_unstable_by_key(|amount| Reverse(*amount));
+    let mut left = excess;
+    let mut servers = 0;
+    for amount in amounts {
+        if left <= 0 {
+            break;
+        }
+        left -= amount;
+        servers += 1;
+    }
+    (left <= 0).then_some(servers)
 }
 
 /// The most that all servers may count together.
@@ -218,45 +243,32 @@ impl GroupLimits {
         let mut usage = self.usage(snapshot.servers.iter().map(fleet::Server::holder));
         let excess: Vec<i64> =
             self.limits.iter().zip(&usage).map(|(row, usage)| usage - row.most).collect();
-        // Of rows that are exceeded: servers that may leave, and what they count.
         let mut counted = vec![Vec::new(); self.limits.len()];
         for (server, of) in snapshot.servers.iter().enumerate() {
             let Some(holder) = of.holder().filter(|_| of.available && !of.pinned) else { continue };
             for &(row, amount) in self.rows_of(server, holder) {
                 if excess[row as usize] > 0 {
-                    counted[row as usize].push((of.in_use, std::cmp::Reverse(amount), server));
+                    counted[row as usize].push(Counted { in_use: of.in_use, amount, server });
                 }
             }
         }
-        let fewest = |(&excess, of): (&i64, &Vec<(bool, std::cmp::Reverse<i64>, usize)>)| {
-            let mut amounts: Vec<i64> = of.iter().map(|of| of.1.0).collect();
-            amounts.sort_unstable_by_key(|amount| std::cmp::Reverse(*amount));
-            let mut left = excess;
-            let taken = amounts.iter().take_while(|amount| {
-                let takes = left > 0;
-                left -= if takes { **amount } else { 0 };
-                takes
-            });
-            let taken = taken.count();
-            (left <= 0).then_some(taken)
-        };
-        let fewest = excess.iter().zip(&counted).map(fewest).collect();
-        let mut leaves = std::collections::BTreeSet::new();
-        for (row, mut of) in counted.into_iter().enumerate() {
-            of.sort_unstable();
-            for (_, _, server) in of {
+        let fewest = excess.iter().zip(&counted).map(|(excess, of)| fewest(*excess, of)).collect();
+        let mut servers = BTreeSet::new();
+        for (row, mut counted) in counted.into_iter().enumerate() {
+            counted.sort_by_key(|of| (of.in_use, Reverse(of.amount), of.server));
+            for Counted { server, .. } in counted {
                 if usage[row] <= self.limits[row].most {
                     break;
                 }
                 let holder = snapshot.servers[server].holder();
-                if leaves.insert(server) {
+                if servers.insert(server) {
                     for &(row, amount) in holder.map_or(&[][..], |of| self.rows_of(server, of)) {
                         usage[row as usize] -= amount;
                     }
                 }
             }
         }
-        Leaving { fewest, servers: leaves.into_iter().map(ServerIx::new).collect() }
+        Leaving { fewest, servers: servers.into_iter().map(ServerIx::new).collect() }
     }
 
     /// Rows in which a server of a holder counts, and how much.

@@ -225,6 +225,51 @@ fn bound_and_primal_enclose_the_optimum_within_limits() {
     assert!(bound_near * 100 >= least * 90, "bound near in {bound_near} of {least} only");
 }
 
+/// The fewest servers whose leaving brings a row within its bound, by every choice of servers.
+fn fewest_of_all(snapshot: &RegionSnapshot, stated: &Stated, row: usize) -> Option<usize> {
+    let today: Vec<_> = snapshot.servers.iter().map(Server::holder).collect();
+    let may_leave: Vec<usize> = (0..today.len())
+        .filter(|&of| snapshot.servers[of].available && !snapshot.servers[of].pinned)
+        .collect();
+    let choices = (0_u32..1 << may_leave.len()).filter(|choice| {
+        let mut holders = today.clone();
+        for (position, &server) in may_leave.iter().enumerate() {
+            if choice >> position & 1 == 1 {
+                holders[server] = None;
+            }
+        }
+        stated.sum(row, snapshot, &holders) <= stated.rows[row].1
+    });
+    choices.map(|choice| choice.count_ones() as usize).min()
+}
+
+#[test]
+fn leaving_servers_are_the_fewest_and_bring_rows_within_their_bounds() {
+    let (exceeded, stuck) = (Cell::new(0), Cell::new(0));
+    for_each(150, worlds(TINY), |world| {
+        let snapshot = snapshot(&world);
+        let stated = drawn(&snapshot, seed_of(&world));
+        let leaving = stated.limits(&snapshot).leaving(&snapshot);
+        let mut holders: Vec<_> = snapshot.servers.iter().map(Server::holder).collect();
+        let today = holders.clone();
+        for server in &leaving.servers {
+            assert!(snapshot.servers[server.ix()].available && holders[server.ix()].is_some());
+            holders[server.ix()] = None;
+        }
+        for row in 0..stated.rows.len() {
+            let fewest = fewest_of_all(&snapshot, &stated, row);
+            assert_eq!(leaving.fewest[row], fewest, "{}", stated.rows[row].0);
+            let most = stated.rows[row].1;
+            let is_within = stated.sum(row, &snapshot, &holders) <= most;
+            assert_eq!(is_within, fewest.is_some(), "{}", stated.rows[row].0);
+            exceeded.set(exceeded.get() + u32::from(stated.sum(row, &snapshot, &today) > most));
+            stuck.set(stuck.get() + u32::from(fewest.is_none()));
+        }
+    });
+    let (exceeded, stuck) = (exceeded.get(), stuck.get());
+    assert!(exceeded >= 50 && stuck > 0, "{exceeded} rows exceeded, {stuck} of them for good");
+}
+
 /// Everything that runs after phase 1 keeps limits, too, and what the report says of them is so.
 #[test]
 fn a_whole_solve_keeps_limits() {

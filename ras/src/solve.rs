@@ -59,15 +59,17 @@ pub struct Job {
     pub check: Option<Check>,
 }
 
-/// The check of an assignment by policies, by code that shares nothing with the solver.
+/// Policies as plain SQL, which shares nothing with the solver.
 pub struct Check {
     /// What they say of today's assignment.
     pub today: Vec<PolicyState>,
     /// How long it takes to ask them.
     pub takes: Duration,
     /// What they say of another assignment.
-    pub of: Box<dyn Fn(&Targets) -> Result<Vec<PolicyState>>>,
+    pub of: Box<AskPolicies>,
 }
+
+type AskPolicies = dyn Fn(&Targets) -> Result<Vec<PolicyState>>;
 
 /// Policies that cannot be kept in this region: they do not compile, or read what it does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

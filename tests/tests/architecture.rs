@@ -331,12 +331,13 @@ fn public_fields_have_typed_ids() {
 #[test]
 fn public_fields_have_typed_names() {
     let other = [
-        // A region, an event, a host profile, an RRU profile, an actor, a token.
+        // A region, an event, a host profile, an RRU profile, a policy, an actor, a token.
         "region",
         "event",
         "event_id",
         "host_profile",
         "profile",
+        "policy",
         "created_by",
         "by",
         // The name of a server, rack, MSB or datacenter, by a scope beside it; rows of any table.

@@ -41,7 +41,7 @@ pub const POLICY_BYTES_MAX: usize = 262_144;
 /// Longest reason for a change of a policy, in characters.
 pub const POLICY_WHY_MAX: usize = 1_000;
 
-/// The number of the last change of any policy; 0: there was none.
+/// The number of the last change of any policy; 0: there was no change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PoliciesEdition(pub i32);
 

@@ -74,10 +74,15 @@ fn listed(policies: &Policies, report: &SolveReport, published: Option<&SolveRow
                 div.scroll { table {
                     caption.quiet { "Policies, their state and their last change" }
                     thead { tr { th scope="col" { "Policy" } th scope="col" { "State" } th.n scope="col" { "Rows that fail" }
-                        th.n scope="col" { "Dearest limit" } th.n scope="col" { "Version" } th scope="col" { "Changed" } th scope="col" { "By" } th scope="col" { "Why" } } }
+                        th.n scope="col" { "Highest price" } th.n scope="col" { "Version" } th scope="col" { "Changed" } th scope="col" { "By" } th scope="col" { "Why" } } }
                     tbody { @for of in &policies.last { (policy_row(of, report)) } }
                 } }
-                p.note { "The dearest limit is the highest price of its groups: what one unit more would save the objective at most. " (number::NOTHING) " means that no limit costs anything." }
+                p.note { "The highest price is that of its groups: what one unit more would save the objective at most. " (number::NOTHING) " means that no limit costs anything." }
+                @for of in report.policies.iter().filter(|of| !of.rows.is_empty()) {
+                    details { summary { "Rows of " (of.policy) " that fail" }
+                        ul { @for row in &of.rows { li { (row) } }
+                            @if of.fails > of.rows.len() { li { "and " (number::count(of.fails - of.rows.len())) " more" } } } }
+                }
                 @for of in &policies.last { @if let Some(sql) = &of.sql {
                     details { summary { "Text of " (of.policy) ", version " (of.version) } pre { (sql) } }
                 } }
@@ -98,15 +103,14 @@ fn policy_row(of: &PolicyVersion, report: &SolveReport) -> Markup {
     };
     let is_of = |limit: &&GroupLimit| views.iter().any(|view| is_group_of(limit, view));
     let prices = report.limits.iter().filter(is_of).map(|limit| limit.price);
-    let dearest = prices.fold(0.0, f64::max);
+    let highest = prices.fold(0.0, f64::max);
     let is_in_force = of.sql.is_some() && !views.is_empty();
     html! {
         tr {
             th scope="row" { (of.policy) }
-            td { (ui::state(mood, word))
-                @for row in views.iter().flat_map(|view| &view.rows) { br; span.quiet { (row) } } }
+            td { (ui::state(mood, word)) }
             td.n { @if is_in_force { (number::count(fails)) } @else { (number::NOTHING) } }
-            td.n { @if is_in_force && dearest > 0.0 { (number::decimal(dearest)) } @else { (number::NOTHING) } }
+            td.n { @if is_in_force && highest > 0.0 { (number::decimal(highest)) } @else { (number::NOTHING) } }
             td.n { (of.version) } td { (ui::when(of.changed_at)) } td { (of.changed_by) } td { (of.why) }
         }
     }

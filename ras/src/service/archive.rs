@@ -240,7 +240,7 @@ mod tests {
         fs::write(from.join("a.parquet"), "rows").expect("written");
         fs::write(from.join("region.json"), "{}").expect("written");
         fs::create_dir(from.join("policies")).expect("made");
-        fs::write(from.join("policies/power.sql"), "SELECT 1").expect("written");
+        fs::write(from.join("policies/power.sql"), "a policy").expect("written");
         let place = folder.path().join("archive with a space");
         let archive = Archive::open(&place.display().to_string()).expect("opened");
         let url = archive.put("solves/1/snapshot", &from).await.expect("kept");
@@ -248,7 +248,7 @@ mod tests {
         archive.get(&url, &to).await.expect("there");
         assert_eq!(fs::read_to_string(to.join("a.parquet")).expect("there"), "rows");
         let policy = fs::read_to_string(to.join("policies/power.sql"));
-        assert_eq!(policy.expect("there"), "SELECT 1");
+        assert_eq!(policy.expect("there"), "a policy");
         assert!(archive.get_file(&url, "region.json", &from).await.expect("asked"));
         assert!(!archive.get_file(&url, "warm.json", &from).await.expect("asked"), "not kept");
         // Through the portal's interface.

@@ -89,9 +89,8 @@ impl KeptPolicies {
         Ok(())
     }
 
-    /// There are no policies.
+    /// There is no file: [`KeptPolicies::write`] has refused them.
     #[cfg(not(feature = "policies"))]
-    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the feature")]
     pub(super) fn check(&self, _: &SolveReport) -> Result<()> {
         Ok(())
     }

@@ -160,6 +160,7 @@ fn help_texts_match_goldens() {
         ("policy_test", "policy test --help"),
         ("policy_try", "policy try --help"),
         ("policy_diff", "policy diff --help"),
+        ("policy_apply", "policy apply --help"),
     ];
     #[cfg(not(feature = "policies"))]
     let of_features: [(&str, &str); 0] = [];

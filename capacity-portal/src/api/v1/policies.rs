@@ -18,7 +18,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use broker::{KeyClaim, PolicyAnswer, PolicyChange, PolicyChanges, PolicyError, PolicyVersion};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -213,6 +213,9 @@ async fn judge(
     Ok(work.await.map_err(failed)??)
 }
 
+/// The answer to a change that is made.
+type Answer<'a> = &'a (dyn Fn(&[PolicyVersion], &PolicyOutlook) -> StoredResponse + Sync);
+
 /// What to change, and on which conditions.
 struct Asked<'a> {
     changes: Vec<PolicyChange<'a>>,
@@ -230,13 +233,11 @@ impl Asked<'_> {
         &self,
         site: &Site,
         actor: &str,
-        key: Option<(
-            KeyClaim,
-            &(dyn Fn(&[PolicyVersion], &PolicyOutlook) -> StoredResponse + Sync),
-        )>,
+        key: Option<(KeyClaim, Answer<'_>)>,
     ) -> Result<(Vec<PolicyVersion>, PolicyOutlook), Problem> {
         let (why, seen) = (self.why, self.seen.as_deref());
-        for attempt in 1.. {
+        let mut attempt = 1;
+        loop {
             let held = in_time(site.broker.policies()).await?;
             let changes =
                 PolicyChanges { changes: &self.changes, why, checked: held.edition, seen };
@@ -270,15 +271,16 @@ impl Asked<'_> {
             let key = answer.as_ref().map(|(claim, answer)| (*claim, answer as PolicyAnswer<'_>));
             match in_time(site.broker.change_policies(actor, changes, key)).await {
                 Ok(made) => return Ok((made, outlook)),
-                Err(problem) if problem.code() == "policies_changed" && attempt < ATTEMPTS => {}
+                Err(problem) if problem.code() == "policies_changed" && attempt < ATTEMPTS => {
+                    attempt += 1;
+                }
                 Err(problem) => return Err(problem),
             }
         }
-        unreachable!("the loop returns")
     }
 
     fn only_withdraws(&self) -> bool {
-        self.changes.iter().all(|of| of.sql.is_none())
+        !self.changes.is_empty() && self.changes.iter().all(|of| of.sql.is_none())
     }
 }
 
@@ -329,8 +331,12 @@ pub(super) async fn set_several(
         dry_run: asked.dry_run,
         search,
     };
+    if asked.dry_run {
+        let (made, outlook) = change.make(&site, &actor, None).await?;
+        return Ok(changed_response(&made, &outlook).into_response());
+    }
     once(&site, &actor, &headers, ("/v1/policies", &body), async |claim| {
-        let key = claim.filter(|_| !asked.dry_run).map(|claim| (claim, &changed_response as _));
+        let key = claim.map(|claim| (claim, &changed_response as _));
         let (made, outlook) = change.make(&site, &actor, key).await?;
         Ok(changed_response(&made, &outlook))
     })

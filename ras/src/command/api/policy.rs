@@ -140,11 +140,8 @@ fn failing(of: &PolicyView) -> String {
 }
 
 fn found(of: &PolicySearch) -> String {
-    let moves = format!(
-        "{} in use and {} idle",
-        number::count(of.moves_in_use),
-        counted(of.moves_idle, "server")
-    );
+    let (in_use, idle) = (counted(of.moves_in_use, "server"), number::count(of.moves_idle));
+    let moves = format!("{in_use} in use and {idle} idle");
     let seconds = format!("{:.1} s", of.seconds);
     let holds = if of.holds {
         format!("all hold in an assignment found in {seconds}, which moves {moves}")
