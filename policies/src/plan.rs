@@ -42,6 +42,10 @@ impl Interpreter<'_> {
 
     /// By the library alone.
     fn evaluated(&mut self, plan: &LogicalPlan) -> Result<Relation, Refused> {
+        if let LogicalPlan::SubqueryAlias(of) = plan {
+            let input = self.relation(&of.input, None)?;
+            return Ok(Relation { schema: plan.schema().clone(), rows: input.rows.clone() });
+        }
         let row = |cells: Vec<ScalarValue>| Row {
             when: Formula::True,
             cells: cells.into_iter().map(|cell| Rc::new(Cell::constant(cell))).collect(),
