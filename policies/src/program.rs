@@ -187,6 +187,20 @@ impl Program {
         Ok(Lin::var(var))
     }
 
+    /// Adds `units` of 10^-`scale` where the formula holds.
+    pub fn add_where(
+        &mut self,
+        lin: &mut Lin,
+        formula: &Formula,
+        units: i128,
+        scale: u32,
+    ) -> Result<(), Overflow> {
+        match formula {
+            Formula::Is(var, true) if scale <= lin.scale => lin.add_term(*var, units, scale),
+            _ => lin.add(&self.truth(formula)?.times_decimal(units, scale)?),
+        }
+    }
+
     /// The sum of the variables, if all are values of one cell, each in the same polarity: at most one
     /// of them is 1.
     fn same_slot(&self, parts: &[Formula], polarity: bool) -> Result<Option<Lin>, Overflow> {

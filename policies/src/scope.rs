@@ -35,9 +35,9 @@ pub fn scope(cluster: &Cluster, policies: &Policies) -> Cluster {
     // Numbers of what is told apart: services first, then groups.
     let services: BTreeSet<usize> =
         pending.iter().map(|&at| cluster.replicas[at].service.ix()).collect();
-    let is_apart = |service: usize| {
-        services.contains(&service) || said.contains(cluster.services[service].name.as_str())
-    };
+    let apart: Vec<bool> = (0..cluster.services.len())
+        .map(|at| services.contains(&at) || said.contains(cluster.services[at].name.as_str()))
+        .collect();
     let mut room: Vec<Vec<Amount>> = cluster
         .nodes
         .iter()
@@ -49,7 +49,7 @@ pub fn scope(cluster: &Cluster, policies: &Policies) -> Cluster {
         for (room, demand) in room[node.ix()].iter_mut().zip(&replica.demand) {
             *room = if *room == Amount::MAX { *room } else { room.saturating_sub(*demand) };
         }
-        if is_apart(replica.service.ix()) {
+        if apart[replica.service.ix()] {
             *company[node.ix()].entry(replica.service.ix()).or_insert(0) += 1;
         }
     }

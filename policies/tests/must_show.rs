@@ -4,10 +4,11 @@
 mod vms;
 
 use async_solver::backend::InProcess;
-use placement::{Cluster, Service, ServiceIx};
+use async_solver::random::Random;
+use placement::{Cluster, NodeState, Service, ServiceIx};
 use policies::{
     Decides, Effort, Model, Outcome, Policies, Search, Searched, Size, Solution, Value, World,
-    audit,
+    audit, scope,
 };
 use std::time::Duration;
 
@@ -118,4 +119,68 @@ fn ten_moves_even_out_the_virtual_machines() {
     assert!(least >= 51.0 && most <= 63.0, "{least:.1} to {most:.1} %");
     let bound = model.bound(&InProcess, Duration::from_secs(60)).expect("an optimum");
     assert!(bound.is_some_and(|bound| bound <= found.cost.to_f64() + 1e-6), "{bound:?}");
+}
+
+/// Nodes that differ in little, and two pending replicas: what they may need is as good as the whole.
+#[test]
+fn a_batch_needs_a_part_of_the_cluster() {
+    const NODE_STATE: (&str, &str) =
+        ("node_state.sql", include_str!("../library/cluster/node_state.sql"));
+    const ONE_ZONE: (&str, &str) =
+        ("one_zone.sql", include_str!("../library/cluster/one_zone.sql"));
+    const PER_NODE: (&str, &str) =
+        ("per_node.sql", include_str!("../library/cluster/per_node.sql"));
+    const SPARE: (&str, &str) = ("spare.sql", include_str!("../library/cluster/spare.sql"));
+    let policies = policies(&[CAPACITY, NODE_STATE, ONE_ZONE, PER_NODE, SPARE]);
+    let effort = Effort { time_limit: Duration::from_secs(60), seed: 1 };
+    let (mut smaller, mut solved) = (0, 0);
+    for seed in 0..12 {
+        let mut random = Random::new(seed);
+        let mut builder = Cluster::builder("batch").metric("cpu", false).metric("memory", false);
+        for node in 0..12 {
+            let capacity = [Some(3), Some(2 + node % 2)];
+            builder = builder.node(&format!("n{node}"), capacity);
+        }
+        builder = builder.level("zone", (0..12).map(|node| if node < 6 { "east" } else { "west" }));
+        for number in 0..8 {
+            let node = (number < 6).then(|| format!("n{}", random.below(12)));
+            builder = builder.replica(&format!("p{number}"), node.as_deref(), [1, 1]);
+        }
+        let closed = random.below(12);
+        let cluster = builder
+            .with(|cluster| {
+                cluster.nodes[closed].state = NodeState::Closed;
+                for replica in &mut cluster.replicas {
+                    // What runs of a service is in one zone.
+                    let east = replica.node.is_none_or(|node| node.ix() < 6);
+                    let service = if east { random.below(2) } else { 2 };
+                    replica.service = ServiceIx::new(service);
+                }
+            })
+            .build();
+        let part = scope(&cluster, &policies);
+        smaller += usize::from(part.nodes.len() < cluster.nodes.len());
+        let solve = |cluster: &Cluster| {
+            let world = World::cluster(cluster, Decides::Pending).expect("a cluster");
+            match compiled(&policies, &world).solve(&InProcess, effort).expect("HiGHS solves it") {
+                Outcome::Solved(solution) => Some(solution),
+                Outcome::Impossible(_) => None,
+            }
+        };
+        // Where what runs breaks a policy already, there is nothing to compare.
+        let Some(of_whole) = solve(&cluster) else { continue };
+        let of_part = solve(&part).expect("the part can be solved if the whole can");
+        // The pending ones are the last two of both.
+        let world = World::cluster(&cluster, Decides::Pending).expect("a cluster");
+        let mut assignment = world.assignment();
+        let (kept, placed) = (assignment.len() - 2, of_part.assignment.len() - 2);
+        assignment.splice(kept.., of_part.assignment[placed..].iter().cloned());
+        let after = world.with(&assignment).expect("a cell for each replica");
+        let found = audit(&policies, &after).unwrap_or_else(|error| panic!("{error}"));
+        assert!(found.iter().all(|finding| finding.fails.is_empty()), "seed {seed}: {found:?}");
+        let cost: f64 = found.iter().filter_map(|finding| finding.cost()).sum();
+        assert!((cost - of_whole.cost.to_f64()).abs() < 1e-9, "seed {seed}: {cost}, {of_whole:?}");
+        solved += 1;
+    }
+    assert!(smaller >= 10 && solved >= 4, "{smaller} are smaller, {solved} solved");
 }
