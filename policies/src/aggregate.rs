@@ -77,28 +77,34 @@ impl Interpreter<'_> {
         grouped: bool,
     ) -> Result<Vec<Group>, Refused> {
         let mut groups: Vec<Group> = Vec::new();
-        let mut by_key: HashMap<Vec<ScalarValue>, usize> = HashMap::new();
+        let mut by_key: HashMap<Vec<&ScalarValue>, usize> = HashMap::new();
+        let mut columns: Vec<Vec<Rc<Cell>>> = keys.to_vec();
+        for cell in columns.iter_mut().flatten() {
+            if let Cell::Truth(truth) = &**cell {
+                *cell = Rc::new(cases_of(truth, self.program)?);
+            }
+        }
         if !grouped {
             groups.push(Group { key: Vec::new(), members: Vec::new() });
             by_key.insert(Vec::new(), 0);
         }
         for (number, row) in input.rows.iter().enumerate() {
             let mut split = vec![(row.when.clone(), Vec::new())];
-            for key in keys {
-                let cell = match &*key[number] {
-                    Cell::Truth(truth) => cases_of(truth, self.program)?,
-                    other => other.clone(),
-                };
-                let Cell::Cases(cases) = cell else {
+            for key in &columns {
+                let Cell::Cases(cases) = &*key[number] else {
                     return Err(Refused::new("rows are grouped by a decided amount").word("group"));
                 };
+                if let [(Formula::True, value)] = &cases[..] {
+                    split.iter_mut().for_each(|(_, values): &mut (_, Vec<_>)| values.push(value));
+                    continue;
+                }
                 let mut next = Vec::new();
                 for (when, values) in &split {
-                    for (case, value) in &cases {
+                    for (case, value) in cases {
                         let both = Formula::and([when.clone(), case.clone()], self.program);
                         if both != Formula::False {
-                            let mut values: Vec<ScalarValue> = values.clone();
-                            values.push(value.clone());
+                            let mut values: Vec<&ScalarValue> = values.clone();
+                            values.push(value);
                             next.push((both, values));
                         }
                     }
@@ -106,7 +112,8 @@ impl Interpreter<'_> {
                 split = next;
             }
             for (when, key) in split {
-                let ix = *by_key.entry(key.clone()).or_insert_with(|| {
+                let ix = *by_key.entry(key).or_insert_with_key(|key| {
+                    let key = key.iter().map(|value| (*value).clone()).collect();
                     groups.push(Group { key, members: Vec::new() });
                     groups.len() - 1
                 });
@@ -190,7 +197,7 @@ impl Interpreter<'_> {
         for (when, cell) in members {
             let there = null_of(cell, self.program)?.not(self.program)?;
             let counts = Formula::and([when.clone(), there], self.program);
-            lin.add(&self.program.truth(&counts)?)?;
+            self.program.add_where(&mut lin, &counts, 1, 0)?;
         }
         Ok(lin)
     }
@@ -226,8 +233,7 @@ impl Interpreter<'_> {
                     for (case, value) in cases {
                         if let Some((units, scale)) = amount(value)? {
                             let both = Formula::and([when.clone(), case.clone()], self.program);
-                            let term = self.program.truth(&both)?.times_decimal(units, scale)?;
-                            lin.add(&term)?;
+                            self.program.add_where(&mut lin, &both, units, scale)?;
                         }
                     }
                 }

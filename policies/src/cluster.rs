@@ -10,6 +10,8 @@ pub enum Decides {
     Pending,
     /// All of them: a global reconfiguration.
     All,
+    /// All of them, and each may be left without a node: what runs may be evicted.
+    AllOrNone,
 }
 
 fn text(of: &str) -> Value {
@@ -18,7 +20,7 @@ fn text(of: &str) -> Value {
 
 impl World {
     /// The tables of a cluster: `replicas`, whose `node` is decided, `nodes`, `services`, `allowed`,
-    /// `capacities`, `demands`, `domains` and `members`. Each replica is on one node.
+    /// `capacities`, `demands`, `domains` and `members`. Each replica is on one node, unless it may be left without.
     ///
     /// # Errors
     /// If there is no node.
@@ -74,9 +76,11 @@ impl World {
             group.members.iter().map(member)
         });
         let members = members.collect();
-        let open = cluster.replicas.iter().map(|of| decides == Decides::All || of.node.is_none());
+        let open =
+            cluster.replicas.iter().map(|of| decides != Decides::Pending || of.node.is_none());
         let open = open.collect();
-        let options = cluster.nodes.iter().map(|node| text(&node.name)).collect();
+        let none = (decides == Decides::AllOrNone).then_some(Value::Null);
+        let options = cluster.nodes.iter().map(|node| text(&node.name)).chain(none).collect();
         let tables = vec![
             table("nodes", &[("node", Text), ("state", Text)], nodes),
             table(

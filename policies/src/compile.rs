@@ -4,7 +4,7 @@ use crate::bound::{Bound, Side};
 use crate::cell::{Cell, Number, Truth, amount, compare, number};
 use crate::error::{PolicyError, Refused};
 use crate::formula::{Formula, Lin, Var};
-use crate::interpreter::{Interpreter, Relation, place_of};
+use crate::interpreter::{Interpreter, Relation, Row, place_of};
 use crate::library::{Library, last_filter, on_large_stack, scalar};
 use crate::lineage::Source;
 use crate::program::Program;
@@ -216,9 +216,9 @@ impl<'a> Compiler<'a> {
         let passes = interpreter.passes(&filter.predicate, &rows);
         let passes = passes.map_err(|refused| refused.or_word("having"))?;
         let program = &self.model.program;
-        let names = names(&filter.input, &rows);
+        let names = Names::of(&filter.input, &rows);
         let (mut units, mut unseen, mut unknown) = (Vec::new(), 0, 0);
-        for (number, (row, (passes, bound))) in rows.rows.iter().zip(passes).enumerate() {
+        for (row, (passes, bound)) in rows.rows.iter().zip(passes) {
             report.rows += 1;
             let contrary = passes.yes.not(program)?;
             if contrary != passes.no {
@@ -238,7 +238,7 @@ impl<'a> Compiler<'a> {
                 report.settled += 1;
             }
             if formula != Formula::True {
-                let row = names[number].clone();
+                let row = names.name(row);
                 units.push(Unit { policy: policy.name.clone(), row, formula, bound });
             }
         }
@@ -380,30 +380,35 @@ fn bound(
     Ok(Some(Bound { lin, null, side, limit: Lin::constant(units, scale) }))
 }
 
-/// What a message calls each row: its group, or the first column of each table it is from.
-pub(crate) fn names(plan: &LogicalPlan, rows: &Relation) -> Vec<String> {
-    let mut columns: Vec<(usize, String)> = Vec::new();
-    let mut seen = Vec::new();
-    let groups = match plan {
-        LogicalPlan::Aggregate(of) => Some(of.group_expr.len()),
-        _ => None,
-    };
-    for (ix, (table, field)) in rows.schema.iter().enumerate() {
-        let new = match groups {
-            Some(groups) => ix < groups,
-            None => !seen.contains(&table),
+/// What a message calls a row: its group, or the first column of each table it is from.
+pub(crate) struct Names(Vec<(usize, String)>);
+
+impl Names {
+    pub fn of(plan: &LogicalPlan, rows: &Relation) -> Names {
+        let mut columns: Vec<(usize, String)> = Vec::new();
+        let mut seen = Vec::new();
+        let groups = match plan {
+            LogicalPlan::Aggregate(of) => Some(of.group_expr.len()),
+            _ => None,
         };
-        if new {
-            seen.push(table);
-            columns.push((ix, field.name().clone()));
+        for (ix, (table, field)) in rows.schema.iter().enumerate() {
+            let new = match groups {
+                Some(groups) => ix < groups,
+                None => !seen.contains(&table),
+            };
+            if new {
+                seen.push(table);
+                columns.push((ix, field.name().clone()));
+            }
         }
+        Names(columns)
     }
-    let name = |row: &crate::interpreter::Row| {
-        let parts = columns.iter().filter_map(|(ix, name)| {
+
+    pub fn name(&self, row: &Row) -> String {
+        let parts = self.0.iter().filter_map(|(ix, name)| {
             row.cells[*ix].as_constant().map(|value| format!("{name}={value}"))
         });
         let parts: Vec<String> = parts.collect();
         if parts.is_empty() { "the whole".to_owned() } else { parts.join(", ") }
-    };
-    rows.rows.iter().map(name).collect()
+    }
 }

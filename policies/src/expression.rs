@@ -11,7 +11,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::{Case, ScalarFunction};
-use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -57,7 +57,7 @@ impl Interpreter<'_> {
             }
             Expr::BinaryExpr(of) if matches!(of.op, Operator::And | Operator::Or) => {
                 let ones = self.truths(&of.left, input, scope)?;
-                let others = self.truths(&of.right, input, scope)?;
+                let others = self.undecided(of, &ones, input, scope)?;
                 let both = ones.into_iter().zip(others).map(|(one, other)| {
                     let (yes, no) = ([one.yes, other.yes], [one.no, other.no]);
                     let truth = if of.op == Operator::And {
@@ -86,6 +86,35 @@ impl Interpreter<'_> {
             return Ok(cells);
         }
         self.structural(expr, input, scope)
+    }
+
+    /// The right side of AND or OR. Where the left one settles the row, it is not asked, but of one row at
+    /// least: what cannot be compiled is refused whether or not today's rows ask for it.
+    fn undecided(
+        &mut self,
+        of: &BinaryExpr,
+        ones: &[Truth],
+        input: &Relation,
+        scope: Option<&Scope<'_>>,
+    ) -> Result<Vec<Truth>, Refused> {
+        let settled = |one: &Truth| {
+            if of.op == Operator::And { one.no == Formula::True } else { one.yes == Formula::True }
+        };
+        let mut open: Vec<usize> = (0..ones.len()).filter(|&row| !settled(&ones[row])).collect();
+        if open.is_empty() {
+            open.extend((!ones.is_empty()).then_some(0));
+        }
+        if open.len() == ones.len() {
+            return self.truths(&of.right, input, scope);
+        }
+        let rows = open.iter().map(|&row| input.rows[row].clone()).collect();
+        let part = Relation { schema: input.schema.clone(), rows };
+        let asked = self.truths(&of.right, &part, scope)?;
+        let mut others = vec![Truth { yes: Formula::False, no: Formula::False }; ones.len()];
+        for (row, truth) in open.into_iter().zip(asked) {
+            others[row] = truth;
+        }
+        Ok(others)
     }
 
     /// By the library, for each combination of values of the decided cells it reads; `None` if it reads

@@ -96,6 +96,19 @@ impl Lin {
         Ok(())
     }
 
+    /// Adds a variable, times `units` of 10^-`scale`, which is no finer than its own.
+    pub fn add_term(&mut self, var: Var, units: i128, scale: u32) -> Result<(), Overflow> {
+        let digits = self.scale.checked_sub(scale).ok_or(Overflow)?;
+        let factor = 10_i128.checked_pow(digits).ok_or(Overflow)?;
+        let more = units.checked_mul(factor).ok_or(Overflow)?;
+        let entry = self.terms.entry(var).or_insert(0);
+        *entry = entry.checked_add(more).ok_or(Overflow)?;
+        if *entry == 0 {
+            self.terms.remove(&var);
+        }
+        Ok(())
+    }
+
     /// The difference.
     pub fn minus(&self, other: &Lin) -> Result<Lin, Overflow> {
         self.plus(&other.times(-1)?)

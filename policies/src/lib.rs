@@ -8,6 +8,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | `world` | tables, and the column that is decided |
+//! | `scope` | the part of a cluster that pending replicas may need |
 //! | `region`, `cluster`, `text` | worlds of a region, of a cluster, and as text |
 //! | `source` | files: statements, annotations, places |
 //! | `library` | DataFusion: plans, rows, values of expressions; the one file that runs something |
@@ -19,6 +20,7 @@
 //! | `bound` | the limit that a row states |
 //! | `compile` | from policies to what must hold of each row, and what it costs |
 //! | `solve` | the optimum, or a smallest contradiction |
+//! | `network`, `search` | values that follow each change of a cell; good decisions of large programs |
 //! | `relax` | what relaxing one row of a contradiction alone needs |
 //! | `region_linear` | policies that are linear per group, as limits of the region solver |
 //! | `audit` | policies as plain SQL on a result, without the compiler |
@@ -40,11 +42,14 @@ mod formula;
 mod interpreter;
 mod library;
 mod lineage;
+mod network;
 mod plan;
 mod program;
 mod region;
 mod region_linear;
 mod relax;
+mod scope;
+mod search;
 mod solve;
 mod source;
 mod text;
@@ -59,6 +64,8 @@ pub use error::PolicyError;
 pub use program::Size;
 pub use region_linear::group_limits;
 pub use relax::Relaxation;
+pub use scope::scope;
+pub use search::{Search, Searched};
 pub use solve::{Achieved, Amount, Effort, Outcome, PolicyRow, Solution, SolveError};
 pub use source::{Kind, Policies, Policy};
 pub use world::{Column, Decided, Table, Type, Value, World, WorldError};

@@ -9,7 +9,7 @@ use crate::program::Program;
 use datafusion::common::{DFSchema, NullEquality, ScalarValue};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{Distinct, Expr, Join, JoinType, LogicalPlan, Operator, TableScan};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -42,6 +42,10 @@ impl Interpreter<'_> {
 
     /// By the library alone.
     fn evaluated(&mut self, plan: &LogicalPlan) -> Result<Relation, Refused> {
+        if let LogicalPlan::SubqueryAlias(of) = plan {
+            let input = self.relation(&of.input, None)?;
+            return Ok(Relation { schema: plan.schema().clone(), rows: input.rows.clone() });
+        }
         let row = |cells: Vec<ScalarValue>| Row {
             when: Formula::True,
             cells: cells.into_iter().map(|cell| Rc::new(Cell::constant(cell))).collect(),
@@ -285,15 +289,22 @@ fn pairs(
                 by_value.entry(value).or_default().push((r, when));
             }
         }
+        let mut equal: Vec<(usize, Formula)> = Vec::new();
         for (l, cases) in ones.into_iter().enumerate() {
-            let mut equal: BTreeMap<usize, Vec<Formula>> = BTreeMap::new();
             for (when, value) in cases {
                 for &(r, and) in by_value.get(value).map_or(&[][..], Vec::as_slice) {
-                    let both = Formula::and([when.clone(), and.clone()], program);
-                    equal.entry(r).or_default().push(both);
+                    equal.push((r, Formula::and([when.clone(), and.clone()], program)));
                 }
             }
-            found.extend(equal.into_iter().map(|(r, any)| (l, r, Formula::or(any, program))));
+            // Mostly one value each is equal.
+            equal.sort_by_key(|(r, _)| *r);
+            let mut any = equal.drain(..).peekable();
+            while let Some((r, mut both)) = any.next() {
+                while let Some((_, more)) = any.next_if(|(next, _)| *next == r) {
+                    both = Formula::or([both, more], program);
+                }
+                found.push((l, r, both));
+            }
             if found.len() > ROWS_MAX {
                 return Err(too_many("the join").word("join"));
             }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What a derived variable is.
 #[derive(Clone, Debug)]
-enum Meaning {
+pub enum Meaning {
     /// 1 where the formula holds, else 0.
     Truth(Formula),
     /// The largest of the expressions whose formula holds; one always does.
@@ -75,6 +75,19 @@ impl Program {
         let variable = |_| Variable::Choice { slot };
         self.variables.extend((0..options).map(variable));
         (first..first + options).map(|ix| Var::new(ix).ok_or(Overflow)).collect()
+    }
+
+    /// First variable and number of variables of each decided cell.
+    pub fn slots(&self) -> &[(usize, usize)] {
+        &self.slots
+    }
+
+    /// What the variable at a position is derived from; `None` if it is decided.
+    pub fn meaning(&self, ix: usize) -> Option<&Meaning> {
+        match self.variables.get(ix) {
+            Some(Variable::Derived { meaning, .. }) => Some(meaning),
+            _ => None,
+        }
     }
 
     fn derive(&mut self, least: i128, most: i128, meaning: Meaning) -> Result<Var, Overflow> {
@@ -172,6 +185,20 @@ impl Program {
         let var = self.derive(0, 1, Meaning::Truth(formula.clone()))?;
         self.truths.insert(formula.clone(), var);
         Ok(Lin::var(var))
+    }
+
+    /// Adds `units` of 10^-`scale` where the formula holds.
+    pub fn add_where(
+        &mut self,
+        lin: &mut Lin,
+        formula: &Formula,
+        units: i128,
+        scale: u32,
+    ) -> Result<(), Overflow> {
+        match formula {
+            Formula::Is(var, true) if scale <= lin.scale => lin.add_term(*var, units, scale),
+            _ => lin.add(&self.truth(formula)?.times_decimal(units, scale)?),
+        }
     }
 
     /// The sum of the variables, if all are values of one cell, each in the same polarity: at most one
@@ -393,6 +420,16 @@ impl Program {
             problem.starts.push(u32::try_from(problem.indices.len()).unwrap_or(u32::MAX));
         }
         problem
+    }
+
+    /// The cost of a point of `problem`, in units of the cost.
+    pub fn cost_of(&self, rows: &Rows, columns: &[f64]) -> f64 {
+        let used = (0..self.variables.len()).filter(|ix| rows.used.get(*ix) == Some(&true));
+        let terms = used.zip(columns).map(|(ix, value)| {
+            let factor = Var::new(ix).and_then(|var| rows.cost.terms.get(&var)).copied();
+            factor.unwrap_or(0) as f64 * value
+        });
+        terms.sum::<f64>() + rows.cost.constant as f64
     }
 
     /// Which value each decided cell takes in a solution of `problem`, by position.

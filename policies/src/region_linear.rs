@@ -9,7 +9,7 @@
 //! counts, and a server without a reservation is in no group. A policy without aggregates says which server may not go
 //! where.
 
-use crate::compile::{decided_elsewhere, names};
+use crate::compile::{Names, decided_elsewhere};
 use crate::error::{PolicyError, Refused};
 use crate::formula::{Formula, Lin, Var};
 use crate::interpreter::{Interpreter, Relation};
@@ -163,8 +163,9 @@ impl<'a> Limits<'a> {
         let passes = passes.map_err(|refused| refused.or_word("having"))?;
         let passes: Vec<Formula> = passes.into_iter().map(|of| of.yes).collect();
         if aggregate.is_some() {
-            for (name, passes) in names(&filter.input, &rows).iter().zip(&passes) {
-                found.bound(&format!("{}: {name}", policy.name), passes)?;
+            let names = Names::of(&filter.input, &rows);
+            for (row, passes) in rows.rows.iter().zip(&passes) {
+                found.bound(&format!("{}: {}", policy.name, names.name(row)), passes)?;
             }
         } else {
             found.members(&policy.name, &rows, &passes)?;

@@ -4,7 +4,7 @@ use crate::compile::{Model, Options, Unit};
 use crate::formula::{Formula, Lin, Overflow, Var};
 use crate::program::Size;
 use crate::world::Value;
-use async_solver::backend::{LpRequest, WHOLE};
+use async_solver::backend::{LpRequest, LpSolution, WHOLE};
 use async_solver::{Backend, LpFailure};
 use std::fmt;
 use std::time::Duration;
@@ -145,7 +145,7 @@ impl Model {
         Ok(program.size(&rows))
     }
 
-    fn cost(&self) -> Result<Lin, Overflow> {
+    pub(crate) fn cost(&self) -> Result<Lin, Overflow> {
         self.goals.iter().try_fold(Lin::default(), |sum, goal| sum.plus(&goal.cost))
     }
 
@@ -198,7 +198,7 @@ impl Model {
     }
 
     /// What values of the decided cells, by position, come down to, checked in exact numbers.
-    fn solution(&self, chosen: &[usize]) -> Result<Solution, SolveError> {
+    pub(crate) fn solution(&self, chosen: &[usize]) -> Result<Solution, SolveError> {
         let cost = self.cost()?;
         let values = self.program.values(chosen)?;
         self.verified(&values, None)?;
@@ -234,7 +234,12 @@ impl Model {
             };
             chosen.extend(found.ok_or(SolveError::Foreign(row))?);
         }
-        let values = self.program.values(&chosen)?;
+        self.broken_by(&chosen)
+    }
+
+    /// The rows that values of the decided cells, by position, break.
+    pub(crate) fn broken_by(&self, chosen: &[usize]) -> Result<Vec<PolicyRow>, SolveError> {
+        let values = self.program.values(chosen)?;
         let mut broken = Vec::new();
         for (ix, unit) in self.units.iter().enumerate() {
             if !unit.formula.holds(&|var| values[var.ix()])? {
@@ -280,18 +285,8 @@ impl Model {
         };
         let mut job = backend.start(program.problem(&rows), request);
         // HiGHS is known to overrun its limit.
-        match job.wait(effort.time_limit.saturating_mul(2)) {
-            Some(Ok(solution)) if solution.optimal => {
-                Ok(Some(program.chosen(&rows, &solution.columns)))
-            }
-            Some(Err(LpFailure::Status(status)))
-                if status == "Infeasible" || status == "UnboundedOrInfeasible" =>
-            {
-                Ok(None)
-            }
-            Some(Err(failure)) => Err(SolveError::Solver(failure.to_string())),
-            Some(Ok(_)) | None => Err(SolveError::Solver("the time limit is reached".to_owned())),
-        }
+        let solution = usable(job.wait(effort.time_limit.saturating_mul(2)))?;
+        Ok(solution.map(|solution| program.chosen(&rows, &solution.columns)))
     }
 
     /// Leaves rows out, in ever smaller parts, as long as the rest contradicts itself.
@@ -323,6 +318,22 @@ impl Model {
             part = part.div_ceil(2);
         }
         Ok(left.into_iter().map(|unit| self.named(unit)).collect())
+    }
+}
+
+/// The optimum that HiGHS ended with; `None` if there is no point at all.
+pub(crate) fn usable(
+    ended: Option<Result<LpSolution, LpFailure>>,
+) -> Result<Option<LpSolution>, SolveError> {
+    match ended {
+        Some(Ok(solution)) if solution.optimal => Ok(Some(solution)),
+        Some(Err(LpFailure::Status(status)))
+            if status == "Infeasible" || status == "UnboundedOrInfeasible" =>
+        {
+            Ok(None)
+        }
+        Some(Err(failure)) => Err(SolveError::Solver(failure.to_string())),
+        Some(Ok(_)) | None => Err(SolveError::Solver("the time limit is reached".to_owned())),
     }
 }
 

@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{
     Location, Token, TokenWithSpan, Tokenizer, Whitespace,
 };
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Words and signs of a statement. What is nested deeper than this many levels would need a larger stack.
@@ -44,6 +45,8 @@ pub struct Policy {
     pub(crate) query: Box<Query>,
     start: Place,
     words: Vec<(String, Place)>,
+    /// Texts in quotes.
+    literals: Vec<String>,
 }
 
 impl Policy {
@@ -96,6 +99,12 @@ pub struct Policies {
 }
 
 impl Policies {
+    /// Each text in quotes that a statement names.
+    pub(crate) fn literals(&self) -> BTreeSet<&str> {
+        let of = self.statements.iter().flat_map(|policy| &policy.literals);
+        of.map(String::as_str).collect()
+    }
+
     /// Reads files, given as name and text.
     ///
     /// # Errors
@@ -250,6 +259,11 @@ impl Reader<'_> {
             _ => None,
         });
         let words: Vec<(String, Place)> = words.collect();
+        let literals = code.iter().filter_map(|token| match &token.token {
+            Token::SingleQuotedString(text) => Some(text.clone()),
+            _ => None,
+        });
+        let literals: Vec<String> = literals.collect();
         let last = code.last().map_or(start, |token| place(token.span.end));
         let wrong = |message: String| {
             let message = message.trim_start_matches("sql parser error: ");
@@ -289,8 +303,8 @@ impl Reader<'_> {
             return Err(error);
         };
         let mut query = view.query;
-        let mut policy =
-            Policy { file: self.file.to_owned(), name, kind, query: query.clone(), start, words };
+        let file = self.file.to_owned();
+        let mut policy = Policy { file, name, kind, query: query.clone(), start, words, literals };
         let expanded = visit_expressions_mut(&mut query, |expr| match expand(expr) {
             Ok(()) => ControlFlow::Continue(()),
             Err(refused) => ControlFlow::Break(refused),
@@ -310,6 +324,11 @@ fn expand(expr: &mut Expr) -> Result<(), Refused> {
     let relation = match name.as_str() {
         "all_different" => "=",
         "all_equal" => "<=",
+        "increasing" => {
+            return Err(Refused::new("rows of SQL have no order in which a column increases")
+                .word("increasing")
+                .hint("join each row with those after it, and compare both"));
+        }
         _ => return Ok(()),
     };
     let word = if relation == "=" { "all_different" } else { "all_equal" };

@@ -10,8 +10,8 @@ fn effort() -> Effort {
     Effort { time_limit: Duration::from_secs(60), seed: 1 }
 }
 
-fn library() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("library/region")
+fn library(kind: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("library").join(kind)
 }
 
 fn names(folder: &Path, end: &str) -> BTreeSet<String> {
@@ -21,11 +21,11 @@ fn names(folder: &Path, end: &str) -> BTreeSet<String> {
     ours.map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned()).collect()
 }
 
-#[test]
-fn each_policy_for_regions_has_tests_that_pass() {
-    let tests = library().join("tests");
+/// Runs the tests beside each policy of a folder, and counts their cases.
+fn passing(kind: &str) -> usize {
+    let tests = library(kind).join("tests");
     let files = names(&tests, "txt");
-    assert_eq!(names(&library(), "sql"), files);
+    assert_eq!(names(&library(kind), "sql"), files);
     let mut cases = 0;
     for name in files {
         let text = std::fs::read_to_string(tests.join(format!("{name}.txt"))).expect("reads");
@@ -43,7 +43,40 @@ fn each_policy_for_regions_has_tests_that_pass() {
             cases += 1;
         }
     }
+    cases
+}
+
+#[test]
+fn each_policy_for_regions_has_tests_that_pass() {
+    let cases = passing("region");
     assert!(cases > 30, "{cases} cases");
+}
+
+#[test]
+fn each_policy_for_kubernetes_has_tests_that_pass() {
+    let cases = passing("kubernetes");
+    assert!(cases > 60, "{cases} cases");
+}
+
+/// As Weave counts: each clause, and each predicate between AND and OR, is a line.
+#[test]
+fn each_policy_is_below_twenty_lines() {
+    for kind in ["region", "cluster", "kubernetes"] {
+        for name in names(&library(kind), "sql") {
+            let path = library(kind).join(format!("{name}.sql"));
+            let text = std::fs::read_to_string(path).expect("reads").to_lowercase();
+            let code: Vec<&str> = text.lines().filter(|line| !line.starts_with("--")).collect();
+            for statement in code.join(" ").split(';') {
+                let words = statement.split(|c: char| !c.is_alphanumeric() && c != '_');
+                let lines = words.filter(|word| {
+                    ["select", "from", "join", "where", "group", "having", "and", "or"]
+                        .contains(word)
+                });
+                let lines = lines.count();
+                assert!(lines < 20, "{kind}/{name}: {lines} lines in {statement}");
+            }
+        }
+    }
 }
 
 const POLICIES: &str = "

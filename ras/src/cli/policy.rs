@@ -24,13 +24,16 @@ Exit code 2: a hard policy does not hold today.")]
     /// Find the best assignment of a small world under policies, or the rows that contradict
     #[command(after_help = "\
 The world is solved exactly, as an integer program: for tens of servers or hundreds of pods, to try
-policies.
+policies. With --search, good decisions are found for thousands; the report says how far from the
+optimum they can be at most.
 
 Examples:
   ras policy solve power.sql --world small.txt
   ras policy solve spread.sql --cluster cluster.json --decide all --output json
+  ras policy solve ten_moves.sql --cluster cluster.json --decide all --search 300000
 
-Exit code 2: policies contradict; the smallest set of rows that do so is shown.")]
+Exit code 2: policies contradict; the smallest set of rows that do so is shown. With --search: no
+decisions were found under which all hold.")]
     Solve(SolvePolicies),
     /// Run tests of policies: small worlds in text, and what must hold of them
     #[command(after_help = "\
@@ -164,6 +167,8 @@ pub enum DecidedReplicas {
     Pending,
     /// All of them
     All,
+    /// All of them, and each may be left without a node
+    AllOrNone,
 }
 
 /// `ras policy check`
@@ -183,9 +188,12 @@ pub struct SolvePolicies {
     /// Time limit of each run of HiGHS: 500ms, 60s, 2m
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = quantity::duration)]
     pub deadline: Duration,
-    /// Seed of HiGHS
+    /// Seed of HiGHS, and of the search
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u32,
+    /// Search, trying this many changes, instead of solving exactly: for what is too large for that
+    #[arg(long, value_name = "CHANGES")]
+    pub search: Option<u64>,
 }
 
 /// `ras policy test`

@@ -102,6 +102,7 @@ fn read_world(of: &WorldOf, decide: DecidedReplicas) -> Result<World> {
         let decides = match decide {
             DecidedReplicas::Pending => Decides::Pending,
             DecidedReplicas::All => Decides::All,
+            DecidedReplicas::AllOrNone => Decides::AllOrNone,
         };
         World::cluster(&cluster, decides).with_context(|| path.display().to_string())?
     } else {

@@ -9,8 +9,8 @@ use crate::layout::{Table, facts};
 use anyhow::Result;
 use fleet::number::counted;
 use policies::{
-    Achieved, Effort, Kind, Model, Outcome, Policies, PolicyRow, Relaxation, Solution, Value,
-    World, audit,
+    Achieved, Effort, Kind, Model, Outcome, Policies, PolicyRow, Relaxation, Search, Searched,
+    Solution, Value, World, audit,
 };
 use serde::Serialize;
 
@@ -18,8 +18,21 @@ use serde::Serialize;
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 enum Solved<'a> {
-    Solved { cost: f64, goals: Vec<Goal<'a>>, changed: usize, assignment: Vec<Row> },
-    Impossible { rows: Vec<Contradicts<'a>> },
+    Solved {
+        cost: f64,
+        /// What no cost is below, of a search.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bound: Option<f64>,
+        goals: Vec<Goal<'a>>,
+        changed: usize,
+        assignment: Vec<Row>,
+    },
+    Impossible {
+        rows: Vec<Contradicts<'a>>,
+    },
+    NotFound {
+        fails: Vec<String>,
+    },
 }
 
 /// A soft policy.
@@ -91,16 +104,29 @@ pub(super) fn run(options: &SolvePolicies, context: &Context) -> Result<Verdict>
     let model = Model::compile(&policies, &world)?;
     let backend = HighsProcess::of_this_binary(MEMORY_LIMIT_DEFAULT)?;
     let effort = Effort { time_limit: options.deadline, seed: options.seed };
+    if let Some(steps) = options.search {
+        let search = Search { steps, seed: u64::from(options.seed) };
+        return match model.search(&world.assignment(), search)? {
+            Searched::Holds(solution) => {
+                audited(&policies, &world, &solution)?;
+                let bound = model.bound(&backend, options.deadline)?;
+                answer(&world, &solution, bound, context)
+            }
+            Searched::Fails(rows) => {
+                let fails: Vec<String> = rows.iter().map(PolicyRow::to_string).collect();
+                let said = format!(
+                    "no decisions were found under which all hold; the nearest break:\n  {}",
+                    fails.join("\n  ")
+                );
+                context.answer(|| said, &Solved::NotFound { fails })?;
+                Ok(Verdict::fine_if(false))
+            }
+        };
+    }
     match model.solve(&backend, effort)? {
         Outcome::Solved(solution) => {
             audited(&policies, &world, &solution)?;
-            let rows = rows(&world, &solution);
-            let goals = goals(&solution);
-            let changed = rows.iter().filter(|row| row.today != row.decided).count();
-            let cost = solution.cost.to_f64();
-            let solved = Solved::Solved { cost, goals, changed, assignment: rows };
-            context.answer(|| text_of_solution(&solution, changed, &solved), &solved)?;
-            Ok(Verdict::Fine)
+            answer(&world, &solution, None, context)
         }
         Outcome::Impossible(rows) => {
             let rows = contradiction(&model, &backend, effort, &rows)?;
@@ -109,6 +135,21 @@ pub(super) fn run(options: &SolvePolicies, context: &Context) -> Result<Verdict>
             Ok(Verdict::fine_if(false))
         }
     }
+}
+
+fn answer(
+    world: &World,
+    solution: &Solution,
+    bound: Option<f64>,
+    context: &Context,
+) -> Result<Verdict> {
+    let rows = rows(world, solution);
+    let goals = goals(solution);
+    let changed = rows.iter().filter(|row| row.today != row.decided).count();
+    let cost = solution.cost.to_f64();
+    let solved = Solved::Solved { cost, bound, goals, changed, assignment: rows };
+    context.answer(|| text_of_solution(solution, bound, changed, &solved), &solved)?;
+    Ok(Verdict::Fine)
 }
 
 /// Each hard policy, as plain SQL on the answer.
@@ -144,8 +185,16 @@ pub(super) fn rows(world: &World, solution: &Solution) -> Vec<Row> {
         .collect()
 }
 
-fn text_of_solution(solution: &Solution, changed: usize, solved: &Solved) -> String {
+fn text_of_solution(
+    solution: &Solution,
+    bound: Option<f64>,
+    changed: usize,
+    solved: &Solved<'_>,
+) -> String {
     let mut said = vec![("cost", solution.cost.to_string()), ("changed", counted(changed, "row"))];
+    if let Some(bound) = bound {
+        said.push(("no cost is below", format!("{bound:.3}")));
+    }
     let goal = |of: &Achieved| format!("{} {}, costs {}", of.policy, of.value, of.cost);
     let goals: Vec<String> = solution.goals.iter().map(goal).collect();
     if !goals.is_empty() {
