@@ -115,9 +115,10 @@ fn form(autosize: &Autosize, version: &str, reader: &Reader) -> Markup {
                 (reader.csrf())
                 input type="hidden" name="version" value=(version);
                 div.field { label for="autosize-metric" { "Demand" }
-                    select #autosize-metric name="metric" {
-                        @for metric in AutosizeMetric::ALL { option value=(metric.as_str()) { (label(metric)) } }
-                    } }
+                    select #autosize-metric name="metric" aria-describedby="autosize-metric-hint" {
+                        @for metric in AutosizeMetric::ALL { option value=(metric.as_str()) { (metric.as_str()) } }
+                    }
+                    span.hint #autosize-metric-hint { @for metric in AutosizeMetric::ALL { (label(metric)) } } }
                 @for Input { name, label, hint } in INPUTS { @let id = format!("autosize-{name}");
                     div.field { label for=(id) { (label) }
                         input id=(id) type="text" inputmode="decimal" name=(name) required autocomplete="off" value=(given(name))
