@@ -148,7 +148,7 @@ fn label(of: AutosizeMetric) -> &'static str {
 }
 
 /// The settings that the form describes, or its fields that are no numbers.
-fn asked(fields: &Fields) -> Result<AutosizeAsked, Problem> {
+fn asked(fields: &[(String, String)]) -> Result<AutosizeAsked, Problem> {
     let mut errors = Vec::new();
     let mut number = |name: &'static str| {
         let text = value(fields, name);
