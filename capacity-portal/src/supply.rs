@@ -49,7 +49,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The servers in the series of a type in a datacenter, of which this many days have ended; none if there is none.
+    /// The servers in the series of a type in a datacenter, of which this many days have ended; nothing if it has no
+    /// servers.
     fn new(of: UsageSeries, ended: usize) -> Option<Place> {
         let [hardware_type, datacenter] = <[String; 2]>::try_from(of.names).ok()?;
         let days = of.figures.get(..ended).unwrap_or(&of.figures);
@@ -176,7 +177,7 @@ impl RegionSupply {
             (Supply::RunsOut { .. }, Some(day)) => {
                 format!("{ty} runs out in {place} on {day} (Q{level})")
             }
-            (Supply::Out, _) => format!("no server of {ty} is free in {place}"),
+            (Supply::Out, _) => format!("No server of {ty} is free in {place}"),
             (Supply::Lasts, _) => {
                 format!("{ty} lasts in {place} for {} days (Q{level})", horizon())
             }

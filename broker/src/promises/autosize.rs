@@ -286,8 +286,7 @@ impl Broker {
     ) -> Result<(), AutosizeError> {
         let doing = "setting how a request follows demand";
         let mut change = AuditedTx::begin(self, actor).await?;
-        let db = change.connection();
-        let held = hold(&mut *db, reservation, seen, doing).await?;
+        let held = hold(change.connection(), reservation, seen, doing).await?;
         let name = || ReservationName::from(reservation);
         let (id, kind) =
             held.ok_or_else(|| AutosizeError::UnknownReservation { reservation: name() })?;
@@ -305,7 +304,7 @@ impl Broker {
             .bind(autosize.max.0)
             .bind(cooldown)
             .bind(actor);
-        set.execute(db).await.doing(doing)?;
+        set.execute(change.connection()).await.doing(doing)?;
         let event = Event::AutosizeSet {
             metric: autosize.metric.as_str(),
             quantile_micro: autosize.quantile_micro,
@@ -331,8 +330,9 @@ impl Broker {
     ) -> Result<(), AutosizeError> {
         let doing = "a request no longer follows demand";
         let mut change = AuditedTx::begin(self, actor).await?;
+        let held = hold(change.connection(), reservation, seen, doing).await?;
+        let Some((id, _)) = held else { return Ok(()) };
         let db = change.connection();
-        let Some((id, _)) = hold(&mut *db, reservation, seen, doing).await? else { return Ok(()) };
         let removed = sqlx::query(sql::REMOVE).bind(id).execute(db).await.doing(doing)?;
         if removed.rows_affected() > 0 {
             change.record(reservation, Event::AutosizeRemoved {});

@@ -159,7 +159,7 @@ impl Broker {
         Ok(series(&times, &changes, asked))
     }
 
-    /// The time of the first sample, none if there is none, and the time of the database.
+    /// The time of the first sample, if one was taken, and the time of the database.
     ///
     /// # Errors
     /// If Postgres fails.

@@ -115,9 +115,10 @@ fn form(autosize: &Autosize, version: &str, reader: &Reader) -> Markup {
                 (reader.csrf())
                 input type="hidden" name="version" value=(version);
                 div.field { label for="autosize-metric" { "Demand" }
-                    select #autosize-metric name="metric" {
-                        @for metric in AutosizeMetric::ALL { option value=(metric.as_str()) { (label(metric)) } }
-                    } }
+                    select #autosize-metric name="metric" aria-describedby="autosize-metric-hint" {
+                        @for metric in AutosizeMetric::ALL { option value=(metric.as_str()) { (metric.as_str()) } }
+                    }
+                    span.hint #autosize-metric-hint { @for metric in AutosizeMetric::ALL { (label(metric)) } } }
                 @for Input { name, label, hint } in INPUTS { @let id = format!("autosize-{name}");
                     div.field { label for=(id) { (label) }
                         input id=(id) type="text" inputmode="decimal" name=(name) required autocomplete="off" value=(given(name))
@@ -147,7 +148,7 @@ fn label(of: AutosizeMetric) -> &'static str {
 }
 
 /// The settings that the form describes, or its fields that are no numbers.
-fn asked(fields: &Fields) -> Result<AutosizeAsked, Problem> {
+fn asked(fields: &[(String, String)]) -> Result<AutosizeAsked, Problem> {
     let mut errors = Vec::new();
     let mut number = |name: &'static str| {
         let text = value(fields, name);

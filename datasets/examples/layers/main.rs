@@ -12,6 +12,10 @@
 //! Before: first fit, and constant shares of warm machines and of stock, the smallest that delay and fail no request in
 //! the 60 days, chosen in hindsight. After, one layer at a time: VRO with a rebalancing once a day, warm machines by
 //! expected-error margins every ten minutes, stock by the minimum-stock policy once a week, three weeks ahead.
+//!
+//! The second table is what forecasts without errors would reach on the same requests: machines are bought and given back
+//! at once, for a day, a week or all 60 days, as many as the peak in that time needs. Machines as VRO packs them, or the
+//! fewest that have the cores and the memory.
 
 mod arrivals;
 mod packed;
@@ -75,6 +79,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("Use: allocation times {in_use:.3}, as in the Google cluster.\n");
     println!("| cluster | layers | in use | warm | stock | allocation | use | delayed | failed |");
     println!("|---|---|---|---|---|---|---|---|---|");
+    let mut bounds = Vec::new();
     for (number, (name, from, to)) in (0..).zip([("a", 1.2, 0.8), ("b", 1.0, 1.0), ("c", 0.8, 1.2)])
     {
         let chance = |day: usize| share * (from + (to - from) * day as f64 / DAYS as f64);
@@ -85,6 +90,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         let rebalanced = Some((BUDGET, Offline::new(Skewness::DotProduct)));
         let before = pack(&requests, machines, &first_fit)?;
         let after = pack(&requests, machines, &Packing { policy, rebalanced })?;
+        bounds.push((
+            name,
+            oracle(&after, |tick| tick.machines),
+            oracle(&after, |tick| tick.fewest),
+        ));
         for (layers, outcome) in layers(&before, &after)? {
             let of_requests = |count: usize| 100.0 * count as f64 / outcome.requests.max(1) as f64;
             println!(
@@ -99,7 +109,33 @@ fn main() -> Result<(), Box<dyn Error>> {
             );
         }
     }
+    println!(
+        "\nAllocation if all demand were known beforehand and stock were changed only once in some days:\n"
+    );
+    let heads = |of: &str| OWNED_FOR.map(|days| format!("{of}, {days} d")).join(" | ");
+    println!("| cluster | {} | {} |", heads("as packed"), heads("fewest machines"));
+    println!("|---|---|---|---|---|---|---|");
+    for (name, packed, fewest) in bounds {
+        let cells = |of: [f64; 3]| of.map(|share| format!("{:.2} %", 100.0 * share)).join(" | ");
+        println!("| {name} | {} | {} |", cells(packed), cells(fewest));
+    }
     Ok(())
+}
+
+/// Days for which the oracle owns the same machines.
+const OWNED_FOR: [usize; 3] = [1, 7, JUDGED];
+
+/// The allocation of the days that are judged if the machines that are needed at the peak of the coming days are owned, and no
+/// others.
+fn oracle(ticks: &[Tick], needed: impl Fn(&Tick) -> usize) -> [f64; 3] {
+    let judged = &ticks[ticks.len() - JUDGED * TICKS_A_DAY..];
+    let memory: f64 = judged.iter().map(|tick| tick.memory as f64).sum();
+    OWNED_FOR.map(|days| {
+        let owned: f64 = (judged.chunks(days * TICKS_A_DAY))
+            .map(|of| (of.len() * of.iter().map(&needed).max().unwrap_or(0)) as f64)
+            .sum();
+        memory / (owned * MACHINE[1] as f64)
+    })
 }
 
 /// One layer after the other.

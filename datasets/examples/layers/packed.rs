@@ -22,6 +22,8 @@ pub struct Packing {
 pub struct Tick {
     /// The most machines in use.
     pub machines: usize,
+    /// The fewest that have the cores and the memory in use, however requests are placed.
+    pub fewest: usize,
     /// Memory in use at the end, in MiB.
     pub memory: i64,
     /// Requests, with the machines in use right after each.
@@ -33,6 +35,15 @@ struct Live {
     /// The step at which it ends.
     end: usize,
     node: NodeIx,
+}
+
+/// The fewest machines with these cores and this memory.
+fn fewest(needed: [i64; 2]) -> usize {
+    let machines = needed
+        .iter()
+        .zip(MACHINE)
+        .map(|(needed, of)| needed.div_euclid(of) + i64::from(needed % of > 0));
+    usize::try_from(machines.max().unwrap_or(0)).unwrap_or(0)
 }
 
 fn cluster(machines: usize, running: &[Live], new: &[Request]) -> Cluster {
@@ -73,11 +84,12 @@ pub fn pack(
         let cluster = cluster(machines, &running, &new);
         let mut placer = Placer::new(&cluster, packing.policy.clone());
         let mut used = vec![0_usize; machines];
-        let (mut count, mut memory) = (0, 0);
+        let (mut count, mut cores, mut memory) = (0, 0, 0);
         let mut ends: BinaryHeap<Reverse<(usize, usize)>> = BinaryHeap::new();
         for (at, live) in running.iter().enumerate() {
             count += usize::from(used[live.node.ix()] == 0);
             used[live.node.ix()] += 1;
+            cores += live.of.cores;
             memory += live.of.memory;
             ends.push(Reverse((live.end, at)));
         }
@@ -93,15 +105,19 @@ pub fn pack(
                 if let Some(node) = placer.remove(ReplicaIx::new(at)) {
                     used[node.ix()] -= 1;
                     count -= usize::from(used[node.ix()] == 0);
+                    cores -= cluster.replicas[at].demand[0];
                     memory -= cluster.replicas[at].demand[1];
                 }
             }
             tick.machines = tick.machines.max(count);
+            tick.fewest = tick.fewest.max(fewest([cores, memory]));
             for of in requests {
                 let node = placer.place(ReplicaIx::new(next)).ok_or("too few machines")?;
                 count += usize::from(used[node.ix()] == 0);
                 used[node.ix()] += 1;
+                cores += of.cores;
                 memory += of.memory;
+                tick.fewest = tick.fewest.max(fewest([cores, memory]));
                 ends.push(Reverse((now + of.life as usize, next)));
                 tick.machines = tick.machines.max(count);
                 tick.requests.push(count);

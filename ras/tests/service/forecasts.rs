@@ -17,7 +17,7 @@ const HISTORY: &str = "
         SELECT of, of, name, 'x', 0 FROM unnest(ARRAY['A', 'B', 'C', 'D', 'E']) name, unnest(ARRAY['web', '']) of;
     INSERT INTO usage_changes (cell_id, at, promised_micro, held, used, lent)
         SELECT cell_id, at, 0, CASE hardware_type || reservation
-            WHEN 'Aweb' THEN 200 - n WHEN 'A' THEN 11 + n WHEN 'Bweb' THEN 200 - n / 2 WHEN 'B' THEN 20 WHEN 'Cweb' THEN 50
+            WHEN 'Aweb' THEN 200 - n WHEN 'A' THEN 11 + n WHEN 'Bweb' THEN 200 - n / 2 WHEN 'B' THEN 8 WHEN 'Cweb' THEN 50
             WHEN 'C' THEN 9 WHEN 'Dweb' THEN 70 WHEN 'D' THEN 0 ELSE CASE WHEN n > 7 THEN 0 ELSE 30 - n END END, 0, 0
         FROM days, usage_cells WHERE datacenter = 'x'";
 

@@ -7,6 +7,7 @@ use crate::supply::{QUANTILES, RegionSupply, horizon};
 use api_types::supply::{SupplyPage, TypeSupply};
 use axum::extract::State;
 use axum::response::Response;
+use forecast::orders::Supply;
 use forecast::orders::supply::QUANTILE;
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
@@ -54,7 +55,9 @@ pub(crate) fn views(supply: &RegionSupply, quantile: f64) -> Vec<TypeSupply> {
             highest: of.highest(quantile),
             known_days: of.known_days,
             method: outlook.map(|of| of.method.clone()),
-            error: winner.and_then(|winner| winner.test.weighted_error),
+            error: winner
+                .filter(|_| lasts != Supply::Unknown)
+                .and_then(|winner| winner.test.weighted_error),
             doubts: outlook
                 .map_or_else(Vec::new, |of| of.doubts.iter().map(ToString::to_string).collect()),
         }

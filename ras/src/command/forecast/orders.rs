@@ -73,7 +73,7 @@ pub(super) fn run(options: &OrdersForecast, context: &Context) -> Result<Verdict
     let stock = stock(options, || free(&options.of.file, HELD))?;
     let mut outlooks = outlooks(&options.of, &plan_with(options.quantile, horizon(options)), HELD)?;
     if options.of.file.series.is_none() {
-        // A region's history names types of which there is none today.
+        // A region's history names types that it no longer has.
         let is_there = |name: &str| stock.iter().any(|row| row.series == name && row.servers > 0);
         outlooks.retain(|(known, _)| position(known, &[]).in_use > 0.0 || is_there(&known.name));
     }
@@ -210,7 +210,7 @@ fn held(name: &str, day: i64, stock: &[StockRow]) -> (f64, Pipeline) {
     (there, pipeline)
 }
 
-/// The date, or why there is none.
+/// The date, or why it is missing.
 fn runs_out(of: &OrdersOf) -> String {
     match (of.supply, of.runs_out_on) {
         (Supply::Unknown, _) => "unknown".to_owned(),
