@@ -42,6 +42,7 @@ mod order;
 pub mod params;
 mod phase1;
 mod plan;
+mod proved_rows;
 mod quote;
 mod rack_placement;
 mod racks;

@@ -7,9 +7,11 @@
 
 use super::follow::Pair;
 use super::{Entry, Network, index};
-use crate::formulation::{Lp, Part};
+use crate::bound::DualPoint;
+use crate::formulation::{self, Lp};
 use crate::lp::{LpProblem, LpRequest, LpSolution};
 use crate::model::{Model, Step, rru};
+use crate::proved_rows::{OwnColumn, Part, add_proved_rows};
 use crate::state::State;
 use crate::sub_mip::{PartProblem, part_of};
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,8 +50,9 @@ impl Program {
         (model, lp): (&Model, &Lp),
         state: &State,
         seats: &[u32],
+        points: &[DualPoint],
     ) -> Program {
-        let (part, now, rows_of) = rest_of(network, (model, lp), state, seats);
+        let (part, now, rows_of, rest) = rest_of(network, (model, lp), state, seats);
         let mut build = Builder { problem: part.problem, start: now };
         let pairs = network.pairs(seats);
         let capacity = capacities(network, seats, &pairs);
@@ -98,10 +101,21 @@ impl Program {
             }
             columns.push(first..build.start.len());
         }
+        let mut own: BTreeMap<u32, Vec<OwnColumn>> = BTreeMap::new();
+        for (column, &term) in rest.iter().enumerate() {
+            own.entry(term).or_default().push(OwnColumn { column, pool: None });
+        }
+        for (&(seat, cell), columns) in pairs.iter().zip(&columns) {
+            let pool = Some(network.cells[cell as usize].pool);
+            let own = own.entry(network.seats[seat as usize].term).or_default();
+            own.extend(columns.clone().map(|column| OwnColumn { column, pool }));
+        }
         let beta = network.model.weights.spread_beta;
         for (&(_, term), rack) in &racks {
             let limit = network.holders[term as usize].rack_limit;
             if let Some((row, load)) = rack.row {
+                let column = OwnColumn { column: build.start.len(), pool: None };
+                own.entry(term).or_default().push(column);
                 let above = rru(load.saturating_sub(limit).max(0));
                 build.column(beta, f64::INFINITY, false, above, &[(row, -1.0)]);
             }
@@ -109,6 +123,17 @@ impl Program {
         let mut terms: Vec<u32> =
             seats.iter().map(|&seat| network.seats[seat as usize].term).collect();
         terms.dedup();
+        if !points.is_empty() {
+            let contention = network.contention(state);
+            let parts: Vec<Part> = (own.iter())
+                .map(|(&term, columns)| {
+                    let term = term as usize;
+                    let cost = state.costs[term] + contention.of(term);
+                    Part { term, cost, counts: &state.counts[term], columns }
+                })
+                .collect();
+            add_proved_rows(&mut build.problem, model, points, &parts, &build.start);
+        }
         Program { problem: build.problem, start: build.start, pairs, columns, terms }
     }
 
@@ -120,6 +145,13 @@ impl Program {
     /// Columns of the program.
     pub fn size(&self) -> usize {
         self.start.len()
+    }
+
+    /// How expressions 1 to 4 change at least, by a solution's account: not above zero.
+    pub fn least_change(&self, solution: &LpSolution) -> f64 {
+        let now: f64 =
+            self.problem.cost.iter().zip(&self.start).map(|(cost, value)| cost * value).sum();
+        (solution.dual_bound - now).min(0.0)
     }
 
     /// Changes network and state as a solution says and returns what that gains, if it is allowed, leaves no more
@@ -221,13 +253,14 @@ impl Network<'_> {
     }
 }
 
-/// The columns of the relaxation that can change, what they are now, and the rows that the servers of each seat are in.
+/// The columns of the relaxation that can change, what they are now, the rows that the servers of each seat are in, and
+/// the reservation of each column.
 fn rest_of(
     network: &Network,
     (model, lp): (&Model, &Lp),
     state: &State,
     seats: &[u32],
-) -> (PartProblem, Vec<f64>, BTreeMap<u32, Vec<u32>>) {
+) -> (PartProblem, Vec<f64>, BTreeMap<u32, Vec<u32>>, Vec<u32>) {
     let mut counts = state.counts.clone();
     // Seat by reservation and item, and the slices that change.
     let mut seat_of = BTreeMap::new();
@@ -247,11 +280,11 @@ fn rest_of(
     for &term in &terms {
         for (column, part) in lp.columns_of(term as usize) {
             is_kept[column] = match part {
-                Part::Item(_) | Part::Ineligible(_) => false,
-                Part::Slice(slice) => slices.contains(&(term, slice)),
-                Part::Largest | Part::Whole => true,
+                formulation::Part::Item(_) | formulation::Part::Ineligible(_) => false,
+                formulation::Part::Slice(slice) => slices.contains(&(term, slice)),
+                formulation::Part::Largest | formulation::Part::Whole => true,
             };
-            if let Part::Item(item) = part
+            if let formulation::Part::Item(item) = part
                 && let Some(&seat) = seat_of.get(&(term, item))
             {
                 // Cells take the place of pools.
@@ -262,8 +295,10 @@ fn rest_of(
     }
     let rows: Vec<u32> = rows_of.values().flatten().copied().collect();
     let part = part_of(lp, &without, &is_kept, &rows);
+    let of_term = |&term: &u32| lp.columns_of(term as usize).map(move |(column, _)| (column, term));
+    let owners = terms.iter().flat_map(of_term).filter(|of| is_kept[of.0]).map(|of| of.1).collect();
     let now = now.into_iter().zip(is_kept).filter(|of| of.1).map(|of| of.0).collect();
-    (part, now, rows_of)
+    (part, now, rows_of, owners)
 }
 
 /// Servers of each cell that are free or with one of the seats.
