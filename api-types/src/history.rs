@@ -1,7 +1,8 @@
-//! `/ops/v1/history`: figures of the region over time.
+//! `/ops/v1/history`: figures of the region over time; `/v1/history/usage`: capacity and servers as series.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The figures of the region in one period of five minutes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,4 +38,38 @@ pub struct HistoryPage {
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
     pub next_page_token: Option<String>,
+}
+
+/// Promised capacity and servers over time, as series of equal steps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct UsageHistory {
+    /// The length of a step in seconds. Steps begin at its multiples since 1970.
+    pub step_seconds: u32,
+    /// One for each reservation, owner, hardware type, datacenter or combination, in order of name.
+    pub series: Vec<UsageSeries>,
+}
+
+/// A series. Each list has one value for each step: the largest of its samples; null: no sample was taken in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct UsageSeries {
+    /// What it is of, such as `{"hardware_type": "C1", "datacenter": "dc1"}`.
+    pub of: BTreeMap<String, String>,
+    /// The beginning of its first step.
+    pub start: DateTime<Utc>,
+    /// Promised capacity; 0 in series by hardware type or datacenter, which promises do not have.
+    pub promised_rru: Vec<Option<f64>>,
+    /// Servers in service that reservations own.
+    pub held: Vec<Option<i64>>,
+    /// What they are worth to their reservations.
+    pub held_rru: Vec<Option<f64>>,
+    /// Of these, servers with running containers.
+    pub used: Vec<Option<i64>>,
+    /// What they are worth.
+    pub used_rru: Vec<Option<f64>>,
+    /// Of these, servers lent to elastic reservations.
+    pub lent: Vec<Option<i64>>,
+    /// Servers in service of no reservation.
+    pub free: Vec<Option<i64>>,
 }

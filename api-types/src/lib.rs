@@ -6,6 +6,7 @@
 //! | [`requests`] | requests, and the operations to wait for |
 //! | [`plans`] | plans of changes |
 //! | [`contracts`] | churn contracts and their use |
+//! | [`autosize`] | requests that follow demand |
 //! | [`quotas`] | limits of owners |
 //! | [`region`] | settings, hardware types, elastic reservations, RRU profiles |
 //! | [`history`] | figures of the region over time |
@@ -37,6 +38,7 @@
 use serde::{Deserialize, Deserializer};
 
 pub mod approval;
+pub mod autosize;
 pub mod contracts;
 pub mod drills;
 pub mod emergencies;

@@ -50,6 +50,9 @@ pub struct Request {
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<Object>, required))]
     pub labels: Option<BTreeMap<String, String>>,
+    /// Why it is requested, where the requester says so: of `autosize`, the forecast.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
     /// Promised RRU; null: not granted.
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]

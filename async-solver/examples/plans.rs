@@ -8,25 +8,23 @@
 //! is possible, the region with the request in it is solved as well. One line for each request, then one for each
 //! fleet. Amounts are RRU.
 
-use async_solver::backend::{LpProblem, LpRequest, LpSolution, solve_with_highs};
+mod fleets;
+
 use async_solver::random::Random;
 use async_solver::{
-    Backend, Concession, LpFailure, LpJob, Means, QuoteContext, Quoted, SolveEnv, SolveOutcome,
-    SolverConfig, WarmStart, quote, solve,
+    Concession, Means, OfferedPlan, QuoteContext, Quoted, SolveEnv, SolveOutcome, SolverConfig,
+    WarmStart, quote, solve,
 };
-use datasets::generate::{GenerateOptions, Profile, State, generate};
-use datasets::import::{ImportOptions, import_csv};
 use fleet::audit::audit;
 use fleet::{
     CapacityRequest, HardwareTypeName, RegionSnapshot, ReservationIx, ReservationKind, Rru,
     SnapshotParts, Targets,
 };
+use fleets::{OnThreads, now, parts};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Share of the servers of guaranteed reservations that run containers (RAS section 4.6).
 const LOADED: f64 = 0.8;
@@ -75,67 +73,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("| {fleet} {}", sum.row());
     }
     Ok(())
-}
-
-/// A fleet with requests but without holders. `None`: its files are not there.
-fn parts(fleet: &str, folder: &Path) -> Result<Option<SnapshotParts>, Box<dyn Error>> {
-    let profile = match fleet {
-        "research" => Some(Profile::Research),
-        "switches" => Some(Profile::Switches),
-        _ => None,
-    };
-    if let Some(profile) = profile {
-        let options = GenerateOptions { state: State::Cold, ..GenerateOptions::of(profile, None) };
-        return Ok(Some(generate(&options)?));
-    }
-    let folder = folder.join(fleet);
-    if !folder.is_dir() {
-        return Ok(None);
-    }
-    let taken_at = chrono::DateTime::from_timestamp(1_600_000_000, 0).ok_or("an instant")?;
-    let mut options = ImportOptions::new(fleet, folder.join("servers.csv"), taken_at);
-    let requests =
-        if fleet == "google2019_cell_a" { "requests_hybrid.csv" } else { "requests.csv" };
-    options.requests = Some(folder.join(requests));
-    match fleet {
-        "google2019_cell_a" => options.msb_column = "msb_mixed".into(),
-        "alibaba_gpu_v2023" => {
-            options.topology = Some(folder.join("topology_synthetic.csv"));
-            options.shared_buffer_fraction = Some(0.0);
-            options.scale_requests = 0.8;
-        }
-        _ => options.shared_buffer_fraction = Some(0.0),
-    }
-    Ok(Some(import_csv(&options)?.0))
-}
-
-/// HiGHS on a thread of its own, so that a plan can search beside it. One whose answer is no longer wanted ends by its
-/// time limit.
-struct OnThreads;
-
-struct Job(Receiver<Result<LpSolution, LpFailure>>);
-
-impl Backend for OnThreads {
-    fn start(&self, problem: LpProblem, request: LpRequest) -> Box<dyn LpJob> {
-        let (answer, answered) = mpsc::channel();
-        thread::spawn(move || {
-            // The receiver is gone if the answer is no longer wanted.
-            let _ = answer.send(solve_with_highs(&problem, &request));
-        });
-        Box::new(Job(answered))
-    }
-}
-
-impl LpJob for Job {
-    fn wait(&mut self, at_most: Duration) -> Option<Result<LpSolution, LpFailure>> {
-        match self.0.recv_timeout(at_most) {
-            Ok(answer) => Some(answer),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => {
-                Some(Err(LpFailure::Status("HiGHS panicked".to_owned())))
-            }
-        }
-    }
 }
 
 /// A fleet after a solve.
@@ -247,12 +184,17 @@ impl Measured {
         }
     }
 
-    fn ask(&self, request: &CapacityRequest) -> Result<(Quoted, f64), Box<dyn Error>> {
+    fn ask(
+        &self,
+        request: &CapacityRequest,
+        offered: &[OfferedPlan],
+    ) -> Result<(Quoted, f64), Box<dyn Error>> {
         let began = now();
         let context = QuoteContext {
             snapshot: &self.region,
             config: &self.config,
             warm: Some(&self.warm),
+            offered,
             means: Means {
                 backend: &OnThreads,
                 elapsed: &|| began.elapsed(),
@@ -265,7 +207,7 @@ impl Measured {
     }
 
     fn compare(&self, what: &str, request: &CapacityRequest) -> Result<Compared, Box<dyn Error>> {
-        let (answer, plan_seconds) = self.ask(request)?;
+        let (answer, plan_seconds) = self.ask(request, &[])?;
         let region = &answer.region;
         let asked = region.reservations[answer.reservation.ix()].capacity;
         let granted = answer.granted.min(asked);
@@ -275,7 +217,7 @@ impl Measured {
         let (mut offers, mut offered, mut dearer) = (Vec::new(), "-".to_owned(), false);
         for of in alternatives {
             let Concession::FewerRru(amount) = of.concession else { continue };
-            let (other, _) = self.ask(&of.request)?;
+            let (other, _) = self.ask(&of.request, std::slice::from_ref(&of.plan))?;
             let is_granted = other.refusal.is_none();
             offered = format!("{amount}{}", if is_granted { "" } else { " refused" });
             dearer = amount >= granted && answer.plan.price > of.cost.price + 1e-6;
@@ -337,11 +279,6 @@ fn is_guaranteed(region: &RegionSnapshot, ix: ReservationIx) -> bool {
     region.reservations[ix.ix()].kind == ReservationKind::Guaranteed
 }
 
-#[expect(clippy::disallowed_methods, reason = "a measurement has a clock")]
-fn now() -> Instant {
-    Instant::now()
-}
-
 fn solved(
     region: &RegionSnapshot,
     config: &SolverConfig,
@@ -352,11 +289,8 @@ fn solved(
     let env = SolveEnv {
         elapsed: &|| began.elapsed(),
         deadline: Some(within),
-        interrupted: &|| false,
-        progress: &|_| (),
-        on_incumbent: &|_| (),
-        backend: &OnThreads,
         warm,
+        ..SolveEnv::untimed(&OnThreads)
     };
     // What guarantees nothing is no grant.
     solve(region, &SolverConfig { unguaranteed: false, ..*config }, &env)

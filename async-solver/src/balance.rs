@@ -58,13 +58,17 @@ pub fn spread_shared_buffers(model: &Model, snapshot: &RegionSnapshot, state: &m
     }
 }
 
+/// Datacenter, kind of hardware, and what a server counts in limits.
+type Alike<'a> = (u32, u32, &'a [(u32, i64)]);
+
 /// Items of one kind of hardware, by slice: one for each MSB.
 type Group = Vec<(usize, usize)>;
 
 /// How full everything is.
-struct Floor {
+struct Floor<'a> {
     /// What the servers of each pool are: equal where every reservation values them alike.
     hardware: Vec<u32>,
+    model: &'a Model,
     /// Servers of each pool that can be taken at no cost.
     free: Vec<u32>,
     /// By MSB: servers given to guaranteed reservations, and all.
@@ -84,8 +88,8 @@ struct Place {
     room: u32,
 }
 
-impl Floor {
-    fn new(model: &Model, snapshot: &RegionSnapshot, state: &State) -> Floor {
+impl<'a> Floor<'a> {
+    fn new(model: &'a Model, snapshot: &RegionSnapshot, state: &State) -> Floor<'a> {
         let rows = value_rows(snapshot);
         let mut hardware = vec![0; model.pools.len()];
         for (server, &pool) in snapshot.servers.iter().zip(&model.pool_of) {
@@ -120,17 +124,24 @@ impl Floor {
             items.collect()
         };
         let uncrowded = model.terms.iter().map(uncrowded).collect();
-        Floor { hardware, free, full, uncrowded }
+        Floor { hardware, model, free, full, uncrowded }
     }
 
-    /// The items of a reservation by datacenter and kind of hardware. Without affinity, datacenters do not matter.
-    fn groups(&self, term: &Term) -> BTreeMap<(u32, u32), Group> {
-        let mut groups: BTreeMap<(u32, u32), Group> = BTreeMap::new();
+    /// The items of a reservation by datacenter, kind of hardware and what they count in limits. Without affinity,
+    /// datacenters do not matter.
+    fn groups(&self, term: &Term) -> BTreeMap<Alike<'a>, Group> {
+        let mut groups: BTreeMap<_, Group> = BTreeMap::new();
         for (number, slice) in term.slices.iter().enumerate() {
             let datacenter = if term.affinity.is_empty() { 0 } else { slice.datacenter };
             for item in slice.items.clone() {
                 let hardware = self.hardware[term.items[item].pool as usize];
-                groups.entry((datacenter, hardware)).or_default().push((number, item));
+                let limits = self.model.limits_of(&term.items[item]);
+                let group = groups.entry((datacenter, hardware, limits)).or_default();
+                // Limits of others may tell servers of an MSB apart: then one item stands for it.
+                if self.model.limits.rows.is_empty() || group.last().is_none_or(|of| of.0 != number)
+                {
+                    group.push((number, item));
+                }
             }
         }
         groups

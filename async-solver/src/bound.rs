@@ -15,13 +15,13 @@ use std::thread;
 /// A value of the dual function.
 #[derive(Clone, Debug)]
 pub struct DualPoint {
-    /// Price per server of each pool.
+    /// Price per server of each pool, then per unit of each row of [`Model::limits`].
     pub prices: Vec<f64>,
     /// L(p): no integer assignment costs less.
     pub value: f64,
     /// The bound of each reservation, at these prices.
     pub terms: Vec<ReservationBound>,
-    /// Servers of each pool the relaxed reservations take.
+    /// Servers of each pool the relaxed reservations take, then units of each row.
     pub usage: Vec<f64>,
 }
 
@@ -29,10 +29,10 @@ impl DualPoint {
     /// Every server at price zero, and no bound.
     pub fn free(model: &Model) -> DualPoint {
         DualPoint {
-            prices: vec![0.0; model.pools.len()],
+            prices: vec![0.0; model.prices()],
             value: f64::NEG_INFINITY,
             terms: vec![ReservationBound::default(); model.terms.len()],
-            usage: vec![0.0; model.pools.len()],
+            usage: vec![0.0; model.prices()],
         }
     }
 }
@@ -42,7 +42,7 @@ impl DualPoint {
     pub fn above_bound(&self, model: &Model, term: usize, cost: f64, counts: &[u32]) -> f64 {
         let mut above = cost - self.terms[term].value;
         for (item, &count) in model.terms[term].items.iter().zip(counts) {
-            above += self.prices[item.pool as usize] * f64::from(count);
+            above += model.price_of(item, &self.prices) * f64::from(count);
             above -= model.leave_price(item);
         }
         above
@@ -79,7 +79,7 @@ fn evaluate_with(
     let terms = in_parallel(model.terms.len(), threads, |term| {
         bound(&Priced::unlimited(model, &model.terms[term], &geometries[term], &prices))
     });
-    let mut usage = vec![0.0; model.pools.len()];
+    let mut usage = vec![0.0; model.prices()];
     let mut value = 0.0;
     let mut magnitude = 0.0;
     for (term, bound) in model.terms.iter().zip(&terms) {
@@ -87,23 +87,29 @@ fn evaluate_with(
         magnitude += bound.value.abs();
         for (item, used) in term.items.iter().zip(&bound.usage) {
             usage[item.pool as usize] += used;
+            for (row, amount) in model.limit_entries(item) {
+                usage[row as usize] += amount * used;
+            }
             value += model.leave_price(item);
         }
         for item in &term.ineligible_held {
-            let price = prices[item.pool as usize];
+            let price = model.price_of(item, &prices);
             value += model.leave_price(item);
             let (dear, cheap) = model.leave_order(item);
             for (count, leave) in [dear, cheap] {
                 if leave > price {
                     value -= f64::from(count) * (leave - price);
                     usage[item.pool as usize] += f64::from(count);
+                    for (row, amount) in model.limit_entries(item) {
+                        usage[row as usize] += amount * f64::from(count);
+                    }
                 }
             }
         }
     }
-    for (pool, price) in model.pools.iter().zip(&prices) {
-        value -= price * f64::from(pool.size);
-        magnitude += price * f64::from(pool.size);
+    for (supply, price) in model.supplies().zip(&prices) {
+        value -= price * supply;
+        magnitude += price * supply;
     }
     value -= PARAMS.bound.rounding * magnitude;
     DualPoint { prices, value, terms, usage }
@@ -204,10 +210,9 @@ impl VolumeAlgorithm {
     pub fn step(&mut self, model: &Model, geometries: &[Geometry], threads: usize) {
         let from = &self.best;
         let mut norm = 0.0;
-        let direction: Vec<f64> = (self.usage.iter().zip(&model.pools).zip(&from.prices))
-            .map(|((usage, pool), price)| {
-                let size = f64::from(pool.size);
-                let over = usage - size;
+        let direction: Vec<f64> = (self.usage.iter().zip(model.supplies()).zip(&from.prices))
+            .map(|((usage, supply), price)| {
+                let (over, size) = (usage - supply, supply.max(1.0));
                 let over = if over < 0.0 && *price <= 0.0 { 0.0 } else { over };
                 norm += over * over / size;
                 over / size

@@ -8,6 +8,7 @@
 
 use crate::config::SolverConfig;
 use crate::env::SolveEnv;
+use crate::group_limits::GroupLimits;
 use crate::model::Model;
 use crate::params::PARAMS;
 use crate::report::HeldBack;
@@ -23,10 +24,20 @@ use std::collections::{BTreeMap, BTreeSet};
 /// config and version give the same targets for any number of threads; ended by the deadline they
 /// may differ.
 pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, env: &SolveEnv) -> SolveOutcome {
+    solve_within(snapshot, &GroupLimits::default(), config, env)
+}
+
+/// [`solve`] within limits of groups: none that holds today is exceeded, and none that is exceeded today is exceeded by more.
+pub fn solve_within(
+    snapshot: &RegionSnapshot,
+    limits: &GroupLimits,
+    config: &SolverConfig,
+    env: &SolveEnv,
+) -> SolveOutcome {
     let limited = !snapshot.move_budgets.is_empty()
         || snapshot.maintained_ahead().iter().any(|state| *state > Maintained::InService);
     if !limited {
-        return assign(snapshot, config, env);
+        return assign(snapshot, limits, config, env);
     }
     let mut pinned = snapshot.clone();
     let mut held = HeldBack::default();
@@ -48,7 +59,7 @@ pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, env: &SolveEnv) -
         });
         let env =
             SolveEnv { deadline, on_incumbent: &told, warm: warm.as_ref().or(env.warm), ..*env };
-        let mut outcome = assign(&pinned, config, &env);
+        let mut outcome = assign(&pinned, limits, config, &env);
         let verdict = judge(snapshot, &outcome.targets);
         if verdict.fits() || pass >= PARAMS.after.budget_last_pass {
             held.passes = pass;

@@ -27,7 +27,20 @@ pub struct SolveEnv<'a> {
     pub warm: Option<&'a WarmStart>,
 }
 
-impl SolveEnv<'_> {
+impl<'a> SolveEnv<'a> {
+    /// Nothing ends a solve early, and only its result is told.
+    pub fn untimed(backend: &'a (dyn Backend + Sync)) -> SolveEnv<'a> {
+        SolveEnv {
+            elapsed: &|| Duration::ZERO,
+            deadline: None,
+            interrupted: &|| false,
+            progress: &|_| (),
+            on_incumbent: &|_| (),
+            backend,
+            warm: None,
+        }
+    }
+
     /// Whether it is time to stop, with `reserve` still needed afterwards.
     pub fn must_stop(&self, reserve: Duration) -> bool {
         (self.interrupted)() || self.deadline.is_some_and(|end| (self.elapsed)() + reserve >= end)

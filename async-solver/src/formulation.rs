@@ -3,7 +3,7 @@
 //! Columns, per reservation `r`: for each item up to three segments (keep in use, keep idle, take
 //! new; up to nine with expression 2), up to three stretches of `z[m]` per MSB (within its limits, above the spread limit, above the
 //! replica rule as today; their sum is the RRU of `r` in MSB `m`), `top` (eq. 4 and
-//! 6), `short` and the slacks of eq. 7. Rows: one per pool (eq. 5), then per reservation its MSBs,
+//! 6), `short` and the slacks of eq. 7. Rows: one per pool (eq. 5), one per limit of a group, then per reservation its MSBs,
 //! its capacity (eq. 6) and its datacenters (eq. 7). Unit: RRU and servers.
 //!
 //! Deviation: a held server is one column that earns its leave price instead of a constant and a
@@ -123,6 +123,9 @@ impl Lp {
         let mut build = Builder { problem, parts, in_order, with_racks, levels };
         for pool in &model.pools {
             build.row(f64::NEG_INFINITY, f64::from(pool.size));
+        }
+        for row in &model.limits.rows {
+            build.row(f64::NEG_INFINITY, row.supply_to_items());
         }
         build.levels =
             in_order.limits.iter().map(|&limit| build.row(f64::NEG_INFINITY, limit)).collect();
@@ -288,13 +291,15 @@ fn add_term(model: &Model, term: &Term, build: &mut Builder) {
         for i in slice.items.clone() {
             let (item, part) = (&term.items[i], Part::Item(u32::try_from(i).expect("few items")));
             let row = if plain { capacity } else { balance[number] };
-            let rows = [(item.pool, 1.0), (row, rru(item.value))];
+            let mut rows = vec![(item.pool, 1.0), (row, rru(item.value))];
+            rows.extend(model.limit_entries(item));
             for step in model.steps_of(item, build.with_racks) {
                 build.column(part, step.price, f64::from(step.count), &rows);
             }
         }
     }
     for item in &term.ineligible_held {
+        // In limits they count as if they stayed, as in an assignment in whole servers.
         add_kept(model, item, Part::Ineligible(item.pool), build, &[(item.pool, 1.0)]);
     }
     if !plain {

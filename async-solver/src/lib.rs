@@ -9,6 +9,7 @@
 //! | `config`, [`params`] | settings of one solve; every other number, in one table |
 //! | `env`, `means`, `report` | clock, stop signal, backend and listener, of a solve and of a plan; statistics |
 //! | `symmetry`, `unit`, [`model`], `formulation` | equivalence classes of servers; amounts that whole servers can show; pools and one term for each reservation (RAS expressions 1, 3, 4, eq. 6, 7); the LP |
+//! | `group_limits`, `limit_rows`, `model_limits` | what the servers of a group add up to at most; the same as rows of the pooled problem |
 //! | `lp`, [`backend`] | programs and where they are solved; the only file that calls HiGHS |
 //! | `subproblem` | one reservation at given prices: relaxation, bound, whole-server assignment |
 //! | `bound`, `warm` | the Lagrangian bound and the volume algorithm; prices for the next solve |
@@ -18,7 +19,7 @@
 //! | `search`, `neighbourhood`, `state`, [`random`] | reinsertion, ruin and recreate; which reservations to ruin; an assignment with its cost; a seeded generator |
 //! | `release_surplus`, `balance`, `rack_placement`, `whole` | releases surplus servers; evens out MSBs at no cost; phase 2; the objective that the bound is compared with |
 //! | `unguaranteed` | left-over servers for reservations that stay short |
-//! | `plan`, `quote`, `batch` | plan of one request; quote with alternatives to a refusal; quotes of several requests |
+//! | `plan`, `offered`, `quote`, `batch` | plan of one request; plans that were offered; quote with alternatives to a refusal; quotes of several requests |
 //! | `baselines` (feature) | greedy assignment, the paper's raw model, HiGHS on all of phase 1 |
 //!
 //! `examples/solve.rs` solves a region: `cargo run --release -p async-solver --example solve`.
@@ -34,10 +35,14 @@ mod config;
 mod cost;
 mod env;
 mod formulation;
+mod group_limits;
+mod limit_rows;
 mod lp;
 mod means;
 pub mod model;
+mod model_limits;
 mod neighbourhood;
+mod offered;
 mod order;
 pub mod params;
 mod phase1;
@@ -61,11 +66,13 @@ mod unit;
 mod warm;
 mod whole;
 
-pub use carry::solve;
+pub use carry::{solve, solve_within};
 pub use config::SolverConfig;
 pub use env::{Progress, SolveEnv};
+pub use group_limits::{Coefficient, GroupLimit, GroupLimits, GroupLimitsError, LimitUse};
 pub use lp::{Backend, LpFailure, LpJob};
 pub use means::Means;
+pub use offered::OfferedPlan;
 pub use plan::Plan;
 pub use report::{
     HeldBack, MoveCount, Phase1, Phase2, Sizes, SolveStats, StepTime, Termination, Whole,
@@ -74,4 +81,4 @@ pub use report::{
 pub use batch::{QuotedBatch, quote_all};
 pub use quote::{Alternative, Concession, QuoteContext, Quoted, Refusal, move_cost, quote};
 pub use solve::SolveOutcome;
-pub use warm::{WarmPrice, WarmStart};
+pub use warm::{WarmLimit, WarmPrice, WarmStart};

@@ -5,6 +5,8 @@
 //! the servers a reservation holds there it keeps the most expensive to move first. `docs/formulation.md`
 //! shows that this is the paper's model, not a relaxation of it.
 
+use crate::group_limits::GroupLimits;
+use crate::limit_rows::LimitRows;
 use crate::params::PARAMS;
 use crate::symmetry::{Partition, value_rows};
 use crate::unit::whole_capacity;
@@ -31,6 +33,8 @@ pub struct Model {
     pub pin_price: f64,
     /// Prices of servers of items whose racks may get crowded ([`Item::steps`]); empty: eq. 2 is left out.
     pub rack_steps: Vec<Step>,
+    /// Limits of groups.
+    pub limits: LimitRows,
 }
 
 /// Servers of an item that cost a reservation the same.
@@ -123,9 +127,15 @@ pub struct Item {
     pub pinned: bool,
     /// Where its prices begin and end in [`Model::rack_steps`]; equal: racks make no difference.
     pub steps: (u32, u32),
+    /// Where its entries of [`Model::limits`] begin and end.
+    pub limits: (u32, u32),
 }
 
 impl Item {
+    fn new(pool: u32, value: i64, (held_in_use, held_idle): (u32, u32), pinned: bool) -> Item {
+        Item { pool, value, held_in_use, held_idle, pinned, steps: (0, 0), limits: (0, 0) }
+    }
+
     /// Servers of the pool it holds today.
     pub fn held(&self) -> u32 {
         self.held_in_use + self.held_idle
@@ -209,6 +219,15 @@ pub fn micro(amount: f64) -> i64 {
 impl Model {
     /// Builds the pooled problem of a snapshot.
     pub fn new(snapshot: &RegionSnapshot) -> Model {
+        Model::within(snapshot, &GroupLimits::default(), true)
+    }
+
+    /// The same with limits of groups. `hands_back`: whether servers of types worth zero to their holder are released.
+    pub(crate) fn within(
+        snapshot: &RegionSnapshot,
+        limits: &GroupLimits,
+        hands_back: bool,
+    ) -> Model {
         let rows = value_rows(snapshot);
         let server = |position: u32| &snapshot.servers[position as usize];
         let mut classes = Partition::of_available(snapshot);
@@ -218,6 +237,7 @@ impl Model {
         classes.refine(|s| snapshot.msb_of(server(s)));
         // Pinned servers are their holder's alone.
         classes.refine(|s| Keeper::of(server(s)));
+        classes.refine(|s| limits.kind(s));
         let (pools, pool_of) = pools(snapshot, &classes);
         // Eq. 1: the holder and the price of leaving it.
         classes.refine(|s| server(s).holder());
@@ -231,13 +251,21 @@ impl Model {
             levels: 0,
             pin_price: 0.0,
             rack_steps: Vec::new(),
+            limits: LimitRows::default(),
         };
-        model.terms = model.build_terms(snapshot);
+        let server_of = model.first_servers();
+        model.terms = model.build_terms(snapshot, limits, &server_of);
+        model.add_limits(snapshot, limits, &server_of, hands_back);
         model.price_shortfalls(snapshot);
         model
     }
 
-    fn build_terms(&self, snapshot: &RegionSnapshot) -> Vec<Term> {
+    fn build_terms(
+        &self,
+        snapshot: &RegionSnapshot,
+        limits: &GroupLimits,
+        server_of: &[u32],
+    ) -> Vec<Term> {
         let mut held: Vec<BTreeMap<u32, (u32, u32)>> =
             vec![BTreeMap::new(); snapshot.reservations.len()];
         for (server, &pool) in snapshot.servers.iter().zip(&self.pool_of) {
@@ -246,16 +274,9 @@ impl Model {
                 *(if server.in_use { &mut count.0 } else { &mut count.1 }) += 1;
             }
         }
-        // A hardware type that stands for each pool: any of its servers'.
-        let mut type_of = vec![None; self.pools.len()];
-        for (server, &pool) in snapshot.servers.iter().zip(&self.pool_of) {
-            if server.available {
-                type_of[pool as usize].get_or_insert(server.hardware_type);
-            }
-        }
         let mut by_type: BTreeMap<_, Vec<u32>> = BTreeMap::new();
-        for (pool, hardware_type) in (0_u32..).zip(&type_of) {
-            by_type.entry(hardware_type.expect("a pool has servers")).or_default().push(pool);
+        for (pool, &server) in (0_u32..).zip(server_of) {
+            by_type.entry(snapshot.servers[server as usize].hardware_type).or_default().push(pool);
         }
         (snapshot.reservations.iter().enumerate().zip(&held))
             .map(|((position, reservation), held)| {
@@ -273,17 +294,14 @@ impl Model {
                         if !reservation.allows(snapshot.msbs[msb.ix()].datacenter) {
                             continue;
                         }
-                        let (held_in_use, held_idle) = held.get(&pool).copied().unwrap_or_default();
+                        let held = held.get(&pool).copied();
+                        // What it has where it may not be stays, as long as its row gets no worse.
+                        if held.is_none() && limits.excludes(server_of[pool as usize] as usize, ix)
+                        {
+                            continue;
+                        }
                         let pinned = keeper != Keeper::Anyone;
-                        let steps = (0, 0);
-                        items.push(Item {
-                            pool,
-                            value: value.0,
-                            held_in_use,
-                            held_idle,
-                            pinned,
-                            steps,
-                        });
+                        items.push(Item::new(pool, value.0, held.unwrap_or_default(), pinned));
                     }
                 }
                 items.sort_unstable_by_key(|item| (self.pools[item.pool as usize].msb, item.pool));
@@ -291,14 +309,7 @@ impl Model {
                     .iter()
                     .filter(|(pool, _)| self.pools[**pool as usize].keeper == Keeper::Anyone)
                     .filter(|(pool, _)| !items.iter().any(|item| item.pool == **pool))
-                    .map(|(&pool, &(held_in_use, held_idle))| Item {
-                        pool,
-                        value: 0,
-                        held_in_use,
-                        held_idle,
-                        pinned: false,
-                        steps: (0, 0),
-                    })
+                    .map(|(&pool, &held)| Item::new(pool, 0, held, false))
                     .collect();
                 self.build_term(snapshot, ReservationIx::new(position), items, ineligible_held)
             })

@@ -393,22 +393,20 @@ table! {
         min_tries: usize = 30, "attempts", "Attempts at least, for any size.", "Decision 0014.";
         max_tries_factor: usize = 4, "multiple of the attempts without gain",
             "All attempts at most: the last RRU take most time and most moves.", "Decision 0014.";
-        search_share: f64 = 0.7, "share of the time left",
-            "Time of the plan; the rest is for what is offered instead.", "Decision 0039.";
+        search_share: f64 = 0.9, "share of the time left",
+            "Time of the plan; the rest is for what is offered instead.", "Decision 0044.";
         more_share: f64 = 0.9, "share of the time left",
             "Time of the search for more while the request is short; the rest is for saving moves.", "Decision 0039.";
-        found_early: f64 = 0.5, "share of the time",
-            "What a plan found in less is offered as it is; of what took longer, a little less.", "Decision 0039.";
-        offer_margin: f64 = 0.02, "share", "How much less.", "Decision 0039.";
-        less_share: f64 = 0.5, "share of the time left", "Time of an offer of less capacity.", "Decision 0039.";
         costly: f64 = 20.0, "server prices",
             "Price of a server that the request is missing, in exchanges and the LP: one is worth many moves.",
             "Decision 0030.";
         lp_items: usize = 8_000, "items", "Size up to which simplex solves the LP of a plan.",
             "Decision 0030.";
         lp_margin: f64 = 0.1, "share of the request", "What that LP asks for in addition.", "Decision 0030.";
-        region_share: f64 = 0.7, "share of the time left",
-            "Time of the search of a solve over the whole region, for a request that is short.", "Decision 0039.";
+        region_share: f64 = 0.85, "share of the time left",
+            "Time of the search of a solve over the whole region, for a request that is short.", "Decision 0044.";
+        exchange_first_share: f64 = 0.2, "share of the time left",
+            "Time of exchanges before that search.", "Decision 0044.";
         exchange_tries: usize = 12, "sub-MIPs",
             "Exchanges in a row without gain that end a plan without a deadline.", "Decision 0030.";
         exchange_share: f64 = 0.7, "share of the time left",

@@ -162,10 +162,12 @@ struct Run<'a> {
     history: Vec<Progress>,
 }
 
-/// Rounds a fractional solution down, within the pools: an LP overfills them by its tolerances, a smoothed
+/// Rounds a fractional solution down, within pools and limits: an LP overfills them by its tolerances, a smoothed
 /// usage by more.
 pub fn rounded_down(model: &Model, near: &[Vec<f64>]) -> State {
     let mut used = vec![0; model.pools.len()];
+    let rows = model.limits.rows.iter().zip(model.limits_without_items());
+    let mut left: Vec<i64> = rows.map(|(row, without)| row.most - without).collect();
     let round = |(term, near): (&Term, &Vec<f64>)| -> Vec<u32> {
         let items = term.items.iter().zip(near);
         let count = |(item, near): (&Item, &f64)| {
@@ -177,6 +179,8 @@ pub fn rounded_down(model: &Model, near: &[Vec<f64>]) -> State {
             )]
             let floor = (near + 1e-6).floor().max(0.0) as u32;
             let count = floor.min(model.pools[pool].size - used[pool]);
+            let count = model.fitting(item, &left, count);
+            model.take_from_limits(item, &mut left, i64::from(count));
             used[pool] += count;
             count
         };

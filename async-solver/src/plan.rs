@@ -20,8 +20,9 @@ mod rounding;
 
 use crate::bound::{AscentLimits, DualPoint, ascend, evaluate, in_parallel};
 use crate::config::SolverConfig;
+use crate::group_limits::GroupLimits;
 use crate::means::Means;
-use crate::model::Model;
+use crate::model::{Item, Model, Term};
 use crate::neighbourhood::PoolUsers;
 use crate::order::{Serving, in_order, keep, lean};
 use crate::params::PARAMS;
@@ -40,6 +41,7 @@ use relaxed::{Relaxed, costly};
 use request_search::RequestSearch;
 use rounding::Rounding;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// What a request would take, and what it leads to.
 #[derive(Clone, Debug)]
@@ -88,20 +90,40 @@ const FROM_ZERO: AscentLimits =
 const FROM_PRICES: AscentLimits =
     AscentLimits { steps: PARAMS.plan.warm_ascent_steps, target: PARAMS.plan.warm_ascent_target };
 
+/// The region as it is today, as a plan sees it.
+struct Today {
+    model: Model,
+    geometries: Vec<Geometry>,
+    ineligible_held: IneligibleHeld,
+    /// Price of a server of each pool.
+    prices: Vec<f64>,
+}
+
+impl Today {
+    fn new(snapshot: &RegionSnapshot, how: &How) -> Today {
+        let threads = how.config.threads;
+        let model = Model::new(snapshot);
+        let geometries =
+            in_parallel(model.terms.len(), threads, |t| Geometry::new(&model, &model.terms[t]));
+        let prices =
+            how.warm.and_then(|warm| warm.prices_of(snapshot, &GroupLimits::default(), &model));
+        let prices = prices.unwrap_or_else(|| {
+            let nothing = evaluate(&model, &geometries, vec![0.0; model.pools.len()], threads);
+            let must_stop = &|| how.means.must_stop();
+            ascend(&model, &geometries, nothing, FROM_ZERO, threads, must_stop).prices
+        });
+        let ineligible_held = IneligibleHeld::new(&model);
+        Today { model, geometries, ineligible_held, prices }
+    }
+}
+
 /// Plans for one reservation of a snapshot that holds the request already.
 pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) -> Plan {
-    let How { config, warm, means, .. } = *how;
+    let How { config, means, .. } = *how;
     let must_stop = &|| means.must_stop();
     let asking = reservation.ix();
     let threads = config.threads;
-    let today = Model::new(snapshot);
-    let geometries =
-        in_parallel(today.terms.len(), threads, |t| Geometry::new(&today, &today.terms[t]));
-    let ineligible_held = IneligibleHeld::new(&today);
-    let prices = warm.and_then(|warm| warm.pool_prices(snapshot, &today)).unwrap_or_else(|| {
-        let nothing = evaluate(&today, &geometries, vec![0.0; today.pools.len()], threads);
-        ascend(&today, &geometries, nothing, FROM_ZERO, threads, must_stop).prices
-    });
+    let Today { model: today, geometries, ineligible_held, prices } = Today::new(snapshot, how);
     let before = {
         let search =
             Search { model: &today, geometries: &geometries, ineligible_held: &ineligible_held };
@@ -151,13 +173,19 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
             Rounding { costly: of_costly, asking, relaxed: &relaxed, means, threads, seed };
         let is_most = |found: &State| relaxed.is_most(&costly.terms[asking], &found.counts[asking]);
         rounding.run(&mut found);
-        // Without a deadline these would go on for as long as a solve.
-        if means.deadline.is_some() && !is_most(&found) {
-            let prices = relaxed.prices().unwrap_or(&dual.prices);
-            let region = RegionSearch { costly: &costly, asking, prices, means, config };
-            rounding.enforce(&mut found, |found| region.run(found));
-        }
         let exchange = Exchange { model: &costly, relaxed: &relaxed, means, ..exchange };
+        // Without a deadline the search of the region would go on for as long as a solve.
+        if means.deadline.is_some() && !is_most(&found) {
+            // Small regions are solved by a few exchanges, easy requests granted.
+            let first = means.with_share(PARAMS.plan.exchange_first_share);
+            Exchange { means: &first, ..exchange }.more(&mut found);
+            if !is_most(&found) {
+                let (prices, relaxed) = (relaxed.prices().unwrap_or(&dual.prices), &relaxed);
+                let region =
+                    RegionSearch { costly: &costly, asking, relaxed, prices, means, config };
+                rounding.enforce(&mut found, |found| region.run(found));
+            }
+        }
         complete &= exchange.more(&mut found) != Ended::OutOfTime;
         after = State::new(&model, found.counts);
     }
@@ -167,40 +195,130 @@ pub fn plan(snapshot: &RegionSnapshot, reservation: ReservationIx, how: &How) ->
     let is_most = relaxed.is_most(&model.terms[asking], &after.counts[asking]);
     let surely_missing =
         if is_short(&after) { relaxed.surely_missing(&model.terms[asking]) } else { 0.0 };
-    let worth =
-        |state: &State| state.total(&model, &ineligible_held) - state.shortfall_cost(&model);
-    let price = worth(&after) - worth(&before);
-    let ordered = after.is_short().then(|| in_order(&model, &after));
-    let priced = ordered.as_ref().unwrap_or(&model);
-    let ended = State::new(priced, after.counts.clone());
-    let (primal, shortfall_cost) =
-        (ended.total(priced, &ineligible_held), ended.shortfall_cost(priced));
-    let bound = if how.prove {
-        let start = match &ordered {
-            Some(ordered) => evaluate(ordered, &geometries, dual.prices, threads),
-            None => dual,
-        };
-        ascend(priced, &geometries, start, FROM_PRICES, threads, must_stop)
-    } else {
-        DualPoint::free(priced)
-    };
     give_back(&model, &mut after, asking);
+    let cost = Cost::new(&model, &geometries, &ineligible_held, dual, (&before, &after), how);
     // Where servers are today, not where they will be before, tells which ones stay.
     let placed = rack_placement::place(&today, snapshot, &before, config.rack_phase, threads);
     let was = targets_of(snapshot, &placed);
     let is = carry_over::carry_over(&model, snapshot, &was, &before, &after);
     let is = without_ineligible_held(snapshot, reservation, is);
-    Plan {
+    cost.of(Plan {
         moves: moves(snapshot, &was, &is),
         before: was,
         after: is,
-        price,
-        primal,
-        shortfall_cost,
         surely_missing,
-        dual_bound: bound.value.max(0.0).min(primal),
         complete,
         is_most,
+        ..Plan::free(snapshot)
+    })
+}
+
+/// A plan that is known already: what these targets cost, with a proof where that is wanted. It does not look for
+/// another one.
+pub fn known(
+    snapshot: &RegionSnapshot,
+    reservation: ReservationIx,
+    (before, after): (&Targets, &Targets),
+    how: &How,
+) -> Plan {
+    let Today { model: today, geometries, ineligible_held, prices } = Today::new(snapshot, how);
+    let was = State::new(&today, counts(&today, before));
+    let model = from(&today, &was, snapshot, reservation.ix());
+    let dual = evaluate(&model, &geometries, prices, how.config.threads);
+    let was = State::new(&model, was.counts);
+    let is = State::new(&model, counts(&model, after));
+    let cost = Cost::new(&model, &geometries, &ineligible_held, dual, (&was, &is), how);
+    cost.of(Plan {
+        moves: moves(snapshot, before, after),
+        before: before.clone(),
+        after: after.clone(),
+        ..Plan::free(snapshot)
+    })
+}
+
+/// How many servers of each item of each reservation targets give it.
+fn counts(model: &Model, targets: &Targets) -> Vec<Vec<u32>> {
+    let mut held: BTreeMap<(ReservationIx, u32), u32> = BTreeMap::new();
+    for (holder, &pool) in targets.holders().iter().zip(&model.pool_of) {
+        if let Some(holder) = holder {
+            *held.entry((*holder, pool)).or_default() += 1;
+        }
+    }
+    let count = |term: &Term, item: &Item| {
+        held.get(&(term.reservation, item.pool)).copied().unwrap_or_default()
+    };
+    model
+        .terms
+        .iter()
+        .map(|term| term.items.iter().map(|item| count(term, item)).collect())
+        .collect()
+}
+
+/// What a plan costs.
+struct Cost {
+    price: f64,
+    primal: f64,
+    shortfall_cost: f64,
+    dual_bound: f64,
+}
+
+impl Cost {
+    /// The cost of the second state, counted from the first, which the model is counted from as well.
+    fn new(
+        model: &Model,
+        geometries: &[Geometry],
+        ineligible_held: &IneligibleHeld,
+        dual: DualPoint,
+        (before, after): (&State, &State),
+        how: &How,
+    ) -> Cost {
+        let worth =
+            |state: &State| state.total(model, ineligible_held) - state.shortfall_cost(model);
+        let ordered = after.is_short().then(|| in_order(model, after));
+        let priced = ordered.as_ref().unwrap_or(model);
+        let ended = State::new(priced, after.counts.clone());
+        let primal = ended.total(priced, ineligible_held);
+        let threads = how.config.threads;
+        let bound = if how.prove {
+            let start = match &ordered {
+                Some(ordered) => evaluate(ordered, geometries, dual.prices, threads),
+                None => dual,
+            };
+            let must_stop = &|| how.means.must_stop();
+            ascend(priced, geometries, start, FROM_PRICES, threads, must_stop)
+        } else {
+            DualPoint::free(priced)
+        };
+        Cost {
+            price: worth(after) - worth(before),
+            primal,
+            shortfall_cost: ended.shortfall_cost(priced),
+            dual_bound: bound.value.max(0.0).min(primal),
+        }
+    }
+
+    fn of(self, plan: Plan) -> Plan {
+        let Cost { price, primal, shortfall_cost, dual_bound } = self;
+        Plan { price, primal, shortfall_cost, dual_bound, ..plan }
+    }
+}
+
+impl Plan {
+    /// Nothing moves, at no cost.
+    fn free(snapshot: &RegionSnapshot) -> Plan {
+        let today = Targets::unchanged(snapshot);
+        Plan {
+            before: today.clone(),
+            after: today,
+            moves: Vec::new(),
+            price: 0.0,
+            primal: 0.0,
+            shortfall_cost: 0.0,
+            dual_bound: 0.0,
+            surely_missing: 0.0,
+            complete: true,
+            is_most: false,
+        }
     }
 }
 

@@ -17,8 +17,8 @@ use crate::params::PARAMS;
 pub struct OwnColumn {
     /// Its number in the program.
     pub column: usize,
-    /// The pool whose servers it counts; `None`: it counts none.
-    pub pool: Option<u32>,
+    /// The item of the reservation whose servers it counts; `None`: it counts none.
+    pub item: Option<u32>,
 }
 
 /// A reservation in a program, and what it has when the program starts.
@@ -47,9 +47,11 @@ pub fn add_proved_rows(
     for point in points {
         for part in parts.iter().filter(|part| !part.columns.is_empty()) {
             let row = u32::try_from(problem.row_lower.len()).expect("fewer than 2^32 rows");
+            let items = &model.terms[part.term].items;
             let mut now = 0.0;
             for own in part.columns {
-                let price = own.pool.map_or(0.0, |pool| point.prices[pool as usize]);
+                let price = |item: u32| model.price_of(&items[item as usize], &point.prices);
+                let price = own.item.map_or(0.0, price);
                 let factor = problem.cost[own.column] + price;
                 if factor != 0.0 {
                     entries[own.column].push((row, factor));

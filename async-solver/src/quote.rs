@@ -6,9 +6,9 @@
 
 use crate::config::SolverConfig;
 use crate::means::Means;
+use crate::offered::OfferedPlan;
 use crate::params::PARAMS;
-use crate::plan::{How, Plan, plan};
-use crate::unit::unit;
+use crate::plan::{How, Plan, known, plan};
 use crate::warm::WarmStart;
 use fleet::audit::{AuditReport, ReservationAudit, audit, worse_ahead};
 use fleet::explain::{Explainer, Limit, Searched, Shortfall};
@@ -18,7 +18,6 @@ use fleet::{
     RequestError, Reservation, ReservationIx, Rru, Targets,
 };
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// A request as planned and audited: its grant, cost, and refusal.
 #[derive(Clone, Debug)]
@@ -61,6 +60,8 @@ pub struct Alternative {
     pub request: CapacityRequest,
     /// What it would take.
     pub cost: MoveCost,
+    /// Its plan: given to the next quote ([`QuoteContext::offered`]), it is the answer to the request.
+    pub plan: OfferedPlan,
 }
 
 /// What an owner can give up.
@@ -104,6 +105,8 @@ pub struct QuoteContext<'a> {
     pub config: &'a SolverConfig,
     /// Prices that the last solve left.
     pub warm: Option<&'a WarmStart>,
+    /// Plans that were offered before, the latest last.
+    pub offered: &'a [OfferedPlan],
     /// Clock, deadline and HiGHS.
     pub means: Means<'a>,
 }
@@ -115,55 +118,37 @@ pub struct QuoteContext<'a> {
 pub fn quote(context: &QuoteContext, request: &CapacityRequest) -> Result<Quoted, RequestError> {
     let (region, change) = request.apply(context.snapshot)?;
     let reservation = region.reservation(&request.reservation_id).expect("it was just put there");
+    if let Some(answer) = context.as_offered(&region, reservation, change) {
+        return Ok(answer);
+    }
     let began = (context.means.elapsed)();
     let means = context.means.with_share(PARAMS.plan.search_share);
-    let mut found = plan(&region, reservation, &context.how(&means, true));
-    if let Some(held) = held_ahead(&region, reservation, &found) {
-        let means = context.means.with_share(PARAMS.plan.search_share);
-        found = plan(&held, reservation, &context.how(&means, true));
-    }
+    let mut found = context.planned(&region, reservation, &means, true);
     let mut audit = audit(&region, &found.after);
-    let row = &audit.reservations[reservation.ix()];
-    let (today, granted) = (row.initial.guaranteed, row.holding.guaranteed);
-    let capacity = region.reservations[reservation.ix()].capacity;
     let mut refusal = None;
-    if row.holding.shortfall > Rru::ZERO {
-        let explainer = Explainer::new(&region, &found.after);
+    if audit.reservations[reservation.ix()].holding.shortfall > Rru::ZERO {
+        let mut explainer = Explainer::new(&region, &found.after);
+        let row = &audit.reservations[reservation.ix()];
+        let offers = context.offers(request, &region, row, reservation, &explainer, &found);
+        // What is granted in part is granted in the cheapest way that was found.
+        if let Some((report, cheaper)) = cheaper(&region, reservation, &audit, &found, &offers) {
+            (audit, found) = (report, cheaper);
+            explainer = Explainer::new(&region, &found.after);
+        }
         let mut shortfall =
             explainer.shortfall_of(reservation).expect("the audit says it is short");
         let mut limits = explainer.limits(reservation);
         let surely_missing = Rru::from_f64(found.surely_missing).unwrap_or_default();
         let within = context.means.deadline.map(|end| end.saturating_sub(began));
         shortfall.searched(&Searched {
-            capacity,
-            found: granted,
+            capacity: region.reservations[reservation.ix()].capacity,
+            found: audit.reservations[reservation.ix()].holding.guaranteed,
             surely_missing,
             is_most: found.is_most,
             within,
         });
         if surely_missing > Rru::ZERO {
             limits.iter_mut().for_each(Limit::proved);
-        }
-        let less = context.less(&region.reservations[reservation.ix()], granted, began);
-        let offers = context.offers(request, &region, row, reservation, &explainer, less);
-        // What is granted in part is granted in the cheapest way that was found.
-        let same = |of: &&Offer| of.granted == granted && of.plan.price < found.price - 1e-9;
-        let cheaper = offers.iter().filter(|of| of.is_less()).find(same);
-        if let Some(Offer { plan, .. }) = cheaper {
-            let other = fleet::audit::audit(&region, &plan.after);
-            if other.is_clean()
-                && other.reservations[reservation.ix()].holding.guaranteed == granted
-            {
-                found = Plan {
-                    before: plan.before.clone(),
-                    after: plan.after.clone(),
-                    moves: plan.moves.clone(),
-                    price: plan.price,
-                    primal: found.primal + plan.price - found.price,
-                    ..found
-                };
-                audit = other;
-            }
         }
         let mut alternatives: Vec<Alternative> =
             offers.into_iter().map(|of| of.alternative).collect();
@@ -173,7 +158,36 @@ pub fn quote(context: &QuoteContext, request: &CapacityRequest) -> Result<Quoted
         });
         refusal = Some(Refusal { shortfall, limits, alternatives });
     }
+    let row = &audit.reservations[reservation.ix()];
+    let (today, granted) = (row.initial.guaranteed, row.holding.guaranteed);
     Ok(Quoted { reservation, change, today, granted, plan: found, audit, refusal, region })
+}
+
+/// The plan of an offer of less that gives the request itself as much as its own plan, still short, for less.
+fn cheaper(
+    region: &RegionSnapshot,
+    ix: ReservationIx,
+    audited: &AuditReport,
+    found: &Plan,
+    offers: &[Offer],
+) -> Option<(AuditReport, Plan)> {
+    let granted = audited.reservations[ix.ix()].holding.guaranteed;
+    let same = |of: &&Offer| of.granted >= granted && of.plan.price < found.price - 1e-9;
+    let Offer { plan, .. } = offers.iter().filter(|of| of.is_less()).find(same)?;
+    let report = audit(region, &plan.after);
+    let holding = &report.reservations[ix.ix()].holding;
+    let is_part = holding.guaranteed >= granted && holding.shortfall > Rru::ZERO;
+    (report.is_clean() && is_part).then(|| {
+        let plan = Plan {
+            before: plan.before.clone(),
+            after: plan.after.clone(),
+            moves: plan.moves.clone(),
+            price: plan.price,
+            primal: found.primal + plan.price - found.price,
+            ..found.clone()
+        };
+        (report, plan)
+    })
 }
 
 /// The targets of a plan, with as little of what happens anyway as leaves no reservation worse off.
@@ -242,6 +256,13 @@ struct Offer {
     plan: Plan,
 }
 
+/// The audit of a plan, if the plan grants its request in full and can be carried out.
+fn in_full(region: &RegionSnapshot, ix: ReservationIx, plan: &Plan) -> Option<AuditReport> {
+    let audit = audit(region, &plan.after);
+    let is_full = audit.is_clean() && audit.reservations[ix.ix()].holding.shortfall == Rru::ZERO;
+    (is_full && held_ahead(region, ix, plan).is_none()).then_some(audit)
+}
+
 impl Offer {
     /// Whether it is less of the same.
     fn is_less(&self) -> bool {
@@ -254,16 +275,46 @@ impl QuoteContext<'_> {
         How { config: self.config, warm: self.warm, prove, means }
     }
 
-    /// What to offer of an amount that was found. Where it was found at the end of its time only, a little less:
-    /// who asks for that much does not find it in less time, and what is offered has to be granted.
-    fn less(&self, reservation: &Reservation, found: Rru, began: Duration) -> Rru {
-        let Some(deadline) = self.means.deadline else { return found };
-        let searched = (self.means.elapsed)().saturating_sub(began);
-        let given = deadline.saturating_sub(began).mul_f64(PARAMS.plan.search_share);
-        if searched < given.mul_f64(PARAMS.plan.found_early) {
-            return found;
+    /// Plans a request that is in a region, around what planned maintenance needs.
+    fn planned(
+        &self,
+        region: &RegionSnapshot,
+        ix: ReservationIx,
+        means: &Means,
+        prove: bool,
+    ) -> Plan {
+        let found = plan(region, ix, &self.how(means, prove));
+        match held_ahead(region, ix, &found) {
+            Some(held) => {
+                let means = self.means.with_share(PARAMS.plan.search_share);
+                plan(&held, ix, &self.how(&means, prove))
+            }
+            None => found,
         }
-        below(reservation, found)
+    }
+
+    /// The answer to a request that was offered, if it still holds.
+    fn as_offered(
+        &self,
+        region: &RegionSnapshot,
+        ix: ReservationIx,
+        change: RequestChange,
+    ) -> Option<Quoted> {
+        let offered = self.offered.iter().rev().find(|of| of.answers(region, ix))?;
+        let (before, after) = offered.targets(region)?;
+        let plan = known(region, ix, (&before, &after), &self.how(&self.means, true));
+        let audit = in_full(region, ix, &plan).filter(|_| offered.costs_no_more(plan.price))?;
+        let row = &audit.reservations[ix.ix()];
+        Some(Quoted {
+            reservation: ix,
+            change,
+            today: row.initial.guaranteed,
+            granted: row.holding.guaranteed,
+            plan,
+            audit,
+            refusal: None,
+            region: region.clone(),
+        })
     }
 
     /// Requests near one that would be granted in full, in the region with it and by its plan.
@@ -274,38 +325,33 @@ impl QuoteContext<'_> {
         row: &ReservationAudit,
         ix: ReservationIx,
         explainer: &Explainer,
-        less: Rru,
+        plan: &Plan,
     ) -> Vec<Offer> {
         let reservation = &region.reservations[ix.ix()];
-        let concessions = concessions(reservation, ix, explainer, row, less);
+        let concessions = concessions(reservation, ix, explainer, row);
         let (mut found, mut types) = (Vec::new(), 0);
         for (number, concession) in concessions.iter().enumerate() {
             let is_type = matches!(concession, Concession::OneMoreType(..));
             if is_type && types >= PARAMS.plan.max_types_offered {
                 continue;
             }
-            // Each has its share of the time that is left: less of the same, which is asked for most, has most.
-            let even = 1.0 / (concessions.len() - number) as f64;
-            let share = match concession {
-                Concession::FewerRru(_) => even.max(PARAMS.plan.less_share),
-                _ => even,
-            };
-            let means = self.means.with_share(share);
-            let offer = self.grant(concession, request, region, ix, &means);
+            // Each has its share of the time that is left.
+            let means = self.means.with_share(1.0 / (concessions.len() - number) as f64);
+            let offer = self.grant(concession, request, region, ix, (plan, &means));
             types += usize::from(is_type && offer.is_some());
             found.extend(offer);
         }
         found
     }
 
-    /// What a concession would take, if it is enough.
+    /// What a concession would take, if it is enough. `plan`: of the request as it is.
     fn grant(
         &self,
         concession: &Concession,
         request: &CapacityRequest,
         region: &RegionSnapshot,
         ix: ReservationIx,
-        means: &Means,
+        (plan, means): (&Plan, &Means),
     ) -> Option<Offer> {
         let mut other = region.clone();
         let reservation = &mut other.reservations[ix.ix()];
@@ -344,39 +390,45 @@ impl QuoteContext<'_> {
                 asked.msb_buffer = Some(false);
             }
         }
-        // Less may end at less still, which is planned in the time that is left then.
-        let first = means.with_share(PARAMS.plan.search_share);
-        let found = plan(&other, ix, &self.how(&first, false));
-        let audit = audit(&other, &found.after);
-        let row = &audit.reservations[ix.ix()];
-        if row.holding.shortfall == Rru::ZERO && audit.is_clean() {
-            let cost = move_cost(&other, &found, ix);
-            let alternative = Alternative { concession: concession.clone(), request: asked, cost };
-            return Some(Offer { alternative, granted: row.holding.guaranteed, plan: found });
-        }
-        // A search for less may end elsewhere, at less still; what is offered is what was planned.
-        match *concession {
-            Concession::FewerRru(capacity)
-                if (Rru(1)..capacity).contains(&row.holding.guaranteed) =>
-            {
-                let found = row.holding.guaranteed;
-                let less = match means.deadline {
-                    None => found,
-                    Some(_) => below(&region.reservations[ix.ix()], found),
-                };
-                self.grant(&Concession::FewerRru(less), request, region, ix, means)
+        let is_less = matches!(concession, Concession::FewerRru(_));
+        // What was found of the request is a plan for that much, unless rules of places depend on how much is asked for.
+        let is_found = is_less && !is_placed(&other.reservations[ix.ix()]);
+        let targets = (&plan.before, &plan.after);
+        let same = is_found.then(|| known(&other, ix, targets, &self.how(means, false)));
+        let same = same.and_then(|plan| Some((in_full(&other, ix, &plan)?, plan)));
+        let found = match same {
+            Some(same) => Ok(same),
+            None => {
+                // Less may end at less still, which is planned in the time that is left then.
+                let first = means.with_share(PARAMS.plan.search_share);
+                let plan = self.planned(&other, ix, &first, false);
+                in_full(&other, ix, &plan).map(|audit| (audit, plan.clone())).ok_or(plan)
             }
-            _ => None,
+        };
+        match (found, concession) {
+            (Ok((audit, plan)), _) => {
+                let cost = move_cost(&other, &plan, ix);
+                let granted = audit.reservations[ix.ix()].holding.guaranteed;
+                let offered = OfferedPlan::new(&other, ix, &plan);
+                let concession = concession.clone();
+                let alternative = Alternative { concession, request: asked, cost, plan: offered };
+                Some(Offer { alternative, granted, plan })
+            }
+            // A search for less may end elsewhere, at less still; what is offered is what was planned.
+            (Err(plan), Concession::FewerRru(capacity)) => {
+                let report = audit(&other, &plan.after);
+                let less = report.reservations[ix.ix()].holding.guaranteed;
+                let less = (Rru(1)..*capacity).contains(&less).then_some(less)?;
+                self.grant(&Concession::FewerRru(less), request, region, ix, (&plan, means))
+            }
+            (Err(_), _) => None,
         }
     }
 }
 
-/// A little less than an amount, in whole servers.
-fn below(reservation: &Reservation, found: Rru) -> Rru {
-    let step = unit(reservation.rru.iter().map(|(_, value)| value.0));
-    #[expect(clippy::cast_possible_truncation, reason = "a part of a capacity")]
-    let less = (found.0 as f64 * (1.0 - PARAMS.plan.offer_margin)) as i64;
-    Rru(less.div_euclid(step) * step)
+/// Whether limits of places follow from the amount that is asked for.
+fn is_placed(reservation: &Reservation) -> bool {
+    !reservation.affinity.is_empty() || reservation.replica_rule.is_some()
 }
 
 /// What may be worth giving up: what could be enough with the servers that are free, or nearly.
@@ -385,13 +437,12 @@ fn concessions(
     ix: ReservationIx,
     explainer: &Explainer,
     row: &ReservationAudit,
-    less: Rru,
 ) -> Vec<Concession> {
     let near =
         |found: Rru| found.to_f64() * PARAMS.plan.nearly_enough >= reservation.capacity.to_f64();
     let mut found = Vec::new();
-    if less > Rru::ZERO {
-        found.push(Concession::FewerRru(less));
+    if row.holding.guaranteed > Rru::ZERO {
+        found.push(Concession::FewerRru(row.holding.guaranteed));
     }
     found.extend(explainer.looser_affinity(ix).map(Concession::LooserAffinity));
     found.extend(explainer.looser_replica_rule(ix).map(Concession::LooserReplicaRule));

@@ -9,6 +9,7 @@
 //! a rack holds servers of several pools, what is above the limit in all is no less than the sum of what is
 //! above it in each.
 
+use crate::group_limits::GroupLimits;
 use crate::model::{Item, Model, Step, micro, rru};
 use fleet::{RegionSnapshot, ReservationKind};
 
@@ -18,7 +19,16 @@ type Held = (u32, u32);
 impl Model {
     /// [`Model::new`] with prices of crowded racks.
     pub fn with_racks(snapshot: &RegionSnapshot) -> Model {
-        let mut model = Model::new(snapshot);
+        Model::with_racks_within(snapshot, &GroupLimits::default(), true)
+    }
+
+    /// [`Model::within`] with prices of crowded racks.
+    pub(crate) fn with_racks_within(
+        snapshot: &RegionSnapshot,
+        limits: &GroupLimits,
+        hands_back: bool,
+    ) -> Model {
+        let mut model = Model::within(snapshot, limits, hands_back);
         let limits = rack_limits(&model, snapshot);
         let racks = Racks::new(&model, snapshot);
         let mut all = Vec::new();

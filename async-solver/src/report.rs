@@ -1,6 +1,7 @@
 //! What a solve says of itself.
 
 use crate::env::Progress;
+use crate::group_limits::LimitUse;
 use fleet::audit::Objective;
 
 /// The figures of one solve, as the solver computed them; the audit recomputes what it can.
@@ -26,6 +27,8 @@ pub struct SolveStats {
     pub history: Vec<Progress>,
     /// What was held back.
     pub held_back: HeldBack,
+    /// What each limit of a group adds up to, and its price.
+    pub limits: Vec<LimitUse>,
 }
 
 /// The result of both phases against the bound.

@@ -33,13 +33,12 @@ impl<'a> RestrictedMaster<'a> {
         }
     }
 
-    /// The master as HiGHS takes it: a row per pool, then one per reservation. Servers may be
+    /// The master as HiGHS takes it: a row per pool and limit, then one per reservation. Servers may be
     /// bought, and sold, at prices `radius` away from `center`: so its duals stay within.
     pub fn problem(&self, center: &[f64], radius: f64) -> LpProblem {
         let model = self.model;
         let mut problem = LpProblem { starts: vec![0], ..LpProblem::default() };
-        let sizes = model.pools.iter().map(|pool| f64::from(pool.size));
-        problem.row_lower = sizes.chain(model.terms.iter().map(|_| 1.0)).collect();
+        problem.row_lower = model.supplies().chain(model.terms.iter().map(|_| 1.0)).collect();
         problem.row_upper.clone_from(&problem.row_lower);
         let mut column = |cost: f64, upper: f64, entries: &mut dyn Iterator<Item = (u32, f64)>| {
             problem.cost.push(cost);
@@ -53,17 +52,26 @@ impl<'a> RestrictedMaster<'a> {
             problem.starts.push(end);
         };
         let pools = u32::try_from(model.pools.len()).expect("fewer than 2^32 pools");
-        for ((term, points), row) in model.terms.iter().zip(&self.points).zip(pools..) {
+        let prices = u32::try_from(model.prices()).expect("fewer than 2^32 rows");
+        for ((term, points), row) in model.terms.iter().zip(&self.points).zip(prices..) {
             for (cost, counts) in points {
                 let servers = term.items.iter().zip(counts).filter(|(_, count)| **count > 0);
                 let servers = servers.map(|(item, &count)| (item.pool, f64::from(count)));
-                column(*cost, f64::INFINITY, &mut servers.chain([(row, 1.0)]));
+                let mut limited = vec![0.0; model.limits.rows.len()];
+                for (item, &count) in term.items.iter().zip(counts) {
+                    for (row, amount) in model.limit_entries(item) {
+                        limited[(row - pools) as usize] += amount * f64::from(count);
+                    }
+                }
+                let limited = (pools..).zip(limited).filter(|of| of.1 > 0.0);
+                column(*cost, f64::INFINITY, &mut servers.chain(limited).chain([(row, 1.0)]));
             }
         }
         for item in model.terms.iter().flat_map(|term| &term.ineligible_held) {
             let (dear, cheap) = model.leave_order(item);
             for (count, leave) in [dear, cheap] {
-                column(-leave, f64::from(count), &mut [(item.pool, 1.0)].into_iter());
+                let rows = [(item.pool, 1.0)].into_iter().chain(model.limit_entries(item));
+                column(-leave, f64::from(count), &mut { rows });
             }
         }
         for (pool, price) in (0_u32..).zip(center) {
@@ -82,7 +90,7 @@ impl<'a> RestrictedMaster<'a> {
 
     /// The prices of a solution of the master, if it has any.
     pub fn prices(&self, row_duals: &[f64]) -> Option<Vec<f64>> {
-        let duals = row_duals.get(..self.model.pools.len())?;
+        let duals = row_duals.get(..self.model.prices())?;
         Some(duals.iter().map(|dual| (-dual).max(0.0)).collect())
     }
 

@@ -114,13 +114,15 @@ impl Search<'_> {
         }
         let mut best: Option<((i128, f64), Vec<u32>)> = None;
         let mut counts = vec![0; most.len()];
+        let left = state.left_to(model, term);
         for _ in 0..all {
             let cost = model.cost(this, &counts);
             let worth = (cost.missing, cost.total());
             let better = best
                 .as_ref()
                 .is_none_or(|(best, _)| worth.0 < best.0 || worth.0 == best.0 && worth.1 < best.1);
-            if better && !cost.regress {
+            let fits = || left.as_ref().is_none_or(|left| model.is_within(this, &counts, left));
+            if better && !cost.regress && fits() {
                 best = Some((worth, counts.clone()));
             }
             for (count, &most) in counts.iter_mut().zip(&most) {
@@ -145,17 +147,21 @@ impl Search<'_> {
         let supply: Vec<_> = (0..this.items.len())
             .map(|item| state.supply(model, self.ineligible_held, term, item))
             .collect();
-        Priced::new(
+        let priced = Priced::new(
             model,
             this,
             &self.geometries[term],
-            |item| weight * dual.prices[this.items[item].pool as usize],
+            |item| weight * model.price_of(&this.items[item], &dual.prices),
             |item| supply[item],
             |item| {
                 let pool = &model.pools[this.items[item].pool as usize];
                 1e-3 * f64::from(supply[item].available) / f64::from(pool.size)
             },
-        )
+        );
+        match state.left_to(model, term) {
+            Some(left) => priced.within(left),
+            None => priced,
+        }
     }
 
     /// Takes some reservations out at once and puts them back one after the other. Keeps the result

@@ -3,6 +3,7 @@
 use crate::balance::{balance_msb_fill, spread_shared_buffers};
 use crate::config::SolverConfig;
 use crate::env::{Progress, SolveEnv};
+use crate::group_limits::{GroupLimits, LimitUse};
 use crate::model::{Model, Term, rru};
 use crate::params::PARAMS;
 use crate::phase1::{self, FollowUp};
@@ -30,15 +31,16 @@ pub struct SolveOutcome {
     pub warm: WarmStart,
 }
 
-/// Assigns every available server, regardless of move budgets.
+/// Assigns every available server within limits, regardless of move budgets.
 pub(crate) fn assign(
     snapshot: &RegionSnapshot,
+    limits: &GroupLimits,
     config: &SolverConfig,
     env: &SolveEnv,
 ) -> SolveOutcome {
     let clock = || (env.elapsed)().as_secs_f64();
     let begin = clock();
-    let model = Model::with_racks(snapshot);
+    let model = Model::with_racks_within(snapshot, limits, config.hand_back);
     let built = clock();
     let reserve = env.deadline.map_or(0.0, |end| {
         let places = PARAMS.time.reserve_per_million * snapshot.servers.len() as f64
@@ -46,11 +48,19 @@ pub(crate) fn assign(
         (PARAMS.time.reserve_share * end.as_secs_f64()).max(0.02) + places / 1e6
     });
     let keep = |state: &State| {
+        let mut released;
+        let mut state = state;
+        if !model.limits.rows.is_empty() {
+            // Limits count on what is released in the end.
+            released = state.clone();
+            released.releases_ineligible = config.hand_back;
+            state = &released;
+        }
         let placed = rack_placement::place(&model, snapshot, state, false, 1);
         (env.on_incumbent)(&targets_of(snapshot, &placed));
     };
     let reserve = Duration::from_secs_f64(reserve);
-    let warm = env.warm.and_then(|warm| warm.pool_prices(snapshot, &model));
+    let warm = env.warm.and_then(|warm| warm.prices_of(snapshot, limits, &model));
     let refinement_of = |gap: f64, points| {
         let reserve = reserve.mul_f64(0.75);
         Refinement { model: &model, snapshot, config, env, reserve, gap, points }
@@ -203,9 +213,26 @@ pub(crate) fn assign(
         },
         history: outcome.history,
         held_back: HeldBack::default(),
+        limits: limit_uses(&model, (snapshot, limits), &targets, outcome.prices.as_deref()),
     };
-    let warm = outcome.prices.map(|prices| WarmStart::of(snapshot, &model, &prices));
+    let warm = outcome.prices.map(|prices| WarmStart::of(snapshot, limits, &model, &prices));
     SolveOutcome { targets, stats, warm: warm.unwrap_or_default() }
+}
+
+/// What limits add up to, with their prices in a proved bound.
+fn limit_uses(
+    model: &Model,
+    (snapshot, limits): (&RegionSnapshot, &GroupLimits),
+    targets: &Targets,
+    prices: Option<&[f64]>,
+) -> Vec<LimitUse> {
+    let mut uses = limits.report(snapshot, targets);
+    if let Some(prices) = prices {
+        for (row, price) in model.limits.rows.iter().zip(&prices[model.pools.len()..]) {
+            uses[row.limit].price = price / row.unit as f64;
+        }
+    }
+    uses
 }
 
 /// What follows phase 1 before servers are chosen: what it put no price on.

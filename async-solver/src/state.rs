@@ -10,6 +10,8 @@ pub struct State {
     pub counts: Vec<Vec<u32>>,
     /// Servers of each pool that are given to a reservation.
     pub used: Vec<u32>,
+    /// What each row of [`Model::limits`] adds up to.
+    pub limited: Vec<i64>,
     /// Cost of each term.
     pub costs: Vec<f64>,
     /// What each term is missing, weighed ([`crate::model::TermCost::missing`]).
@@ -53,16 +55,18 @@ impl State {
     /// Takes counts as they are.
     pub fn new(model: &Model, counts: Vec<Vec<u32>>) -> State {
         let mut used = vec![0; model.pools.len()];
+        let mut limited = model.limits_without_items();
         for (term, counts) in model.terms.iter().zip(&counts) {
             for (item, count) in term.items.iter().zip(counts) {
                 used[item.pool as usize] += count;
+                model.take_from_limits(item, &mut limited, -i64::from(*count));
             }
         }
         let (costs, missing) = (model.terms.iter().zip(&counts))
             .map(|(term, counts)| model.cost(term, counts))
             .map(|cost| (cost.total(), cost.missing))
             .unzip();
-        State { counts, used, costs, missing, releases_ineligible: false }
+        State { counts, used, limited, costs, missing, releases_ineligible: false }
     }
 
     /// The objective of phase 1.
@@ -95,10 +99,29 @@ impl State {
             .sum()
     }
 
+    /// Whether rows of limits add up to no more than they may.
+    pub fn is_within_limits(&self, model: &Model) -> bool {
+        self.limited.iter().zip(&model.limits.rows).all(|(&limited, row)| limited <= row.most)
+    }
+
+    /// What rows of limits leave to a term while all others stay; `None` without rows.
+    pub fn left_to(&self, model: &Model, term: usize) -> Option<Vec<i64>> {
+        if self.limited.is_empty() {
+            return None;
+        }
+        let rows = self.limited.iter().zip(&model.limits.rows);
+        let mut left: Vec<i64> = rows.map(|(&limited, row)| row.most - limited).collect();
+        for (item, &count) in model.terms[term].items.iter().zip(&self.counts[term]) {
+            model.take_from_limits(item, &mut left, -i64::from(count));
+        }
+        Some(left)
+    }
+
     /// Whether something ends worse than it is today.
     pub fn regresses(&self, model: &Model) -> bool {
-        (model.terms.iter().zip(&self.counts))
-            .any(|(term, counts)| model.cost(term, counts).regress)
+        !self.is_within_limits(model)
+            || (model.terms.iter().zip(&self.counts))
+                .any(|(term, counts)| model.cost(term, counts).regress)
     }
 
     /// What a term may take of an item while all others stay.
@@ -128,6 +151,7 @@ impl State {
         {
             let used = &mut self.used[item.pool as usize];
             *used = *used + new - old;
+            model.take_from_limits(item, &mut self.limited, i64::from(old) - i64::from(new));
         }
         let cost = model.cost(&model.terms[term], &counts);
         (self.costs[term], self.missing[term]) = (cost.total(), cost.missing);

@@ -54,14 +54,14 @@ impl<'a> SubMip<'a> {
         let model = self.model;
         let own = |&term: &usize| -> Vec<OwnColumn> {
             let of = |(column, part): (usize, Part)| {
-                let pool = match part {
-                    Part::Item(item) => Some(model.terms[term].items[item as usize].pool),
+                let item = match part {
+                    Part::Item(item) => Some(item),
                     // Not part of the reservation's bound.
                     Part::Ineligible(_) => return None,
                     Part::Slice(_) | Part::Largest | Part::Whole => None,
                 };
                 let column = position[column];
-                (column != usize::MAX).then_some(OwnColumn { column, pool })
+                (column != usize::MAX).then_some(OwnColumn { column, item })
             };
             self.lp.columns_of(term).filter_map(of).collect()
         };
@@ -135,7 +135,7 @@ impl<'a> SubMip<'a> {
         };
         put(state, counts);
         let fits = state.used.iter().zip(&model.pools).all(|(&used, pool)| used <= pool.size);
-        if fits {
+        if fits && state.is_within_limits(model) {
             let cost = before - self.cost(ineligible_held, state);
             let order = state.levels(model).cmp(&missing);
             if order.is_lt() || order.is_eq() && cost > 1e-7 {

@@ -72,6 +72,8 @@ pub struct Priced<'a> {
     of_slice: OnceCell<Vec<Vec<usize>>>,
     /// The segments in RRU, more expensive above the spread limit, sorted by slope.
     stretches: Vec<Stretch>,
+    /// What rows of limits have left for whole servers, where they matter.
+    left: Option<Vec<i64>>,
 }
 
 /// A lower bound and where it is attained in the relaxation.
@@ -97,7 +99,7 @@ pub struct Supply {
 }
 
 impl<'a> Priced<'a> {
-    /// Prices the servers of each item (`price` per pool) with all of a pool available.
+    /// Prices the servers of each item (`price` per pool and row of limits) with all of a pool available.
     pub fn unlimited(
         model: &'a Model,
         term: &'a Term,
@@ -108,13 +110,18 @@ impl<'a> Priced<'a> {
             model,
             term,
             geometry,
-            |item| price[term.items[item].pool as usize],
+            |item| model.price_of(&term.items[item], price),
             |item| Supply {
                 available: model.pools[term.items[item].pool as usize].size,
                 ..Supply::default()
             },
             |_| 0.0,
         )
+    }
+
+    /// Fills no more than rows of limits have left, of all rows in order.
+    pub fn within(self, left: Vec<i64>) -> Priced<'a> {
+        Priced { left: Some(left), ..self }
     }
 
     /// Prices the servers of each item, of which only a supply is available.
@@ -159,8 +166,15 @@ impl<'a> Priced<'a> {
         }
         segments.sort_by(|a, b| a.slope.total_cmp(&b.slope).then(a.item.cmp(&b.item)));
         let stretches = Vec::with_capacity(segments.len() + 2 * term.slices.len());
-        let mut priced =
-            Priced { model, term, geometry, segments, of_slice: OnceCell::new(), stretches };
+        let mut priced = Priced {
+            model,
+            term,
+            geometry,
+            segments,
+            of_slice: OnceCell::new(),
+            stretches,
+            left: None,
+        };
         priced.stretch();
         priced.segments.sort_by(|a, b| a.rank.total_cmp(&b.rank).then(a.item.cmp(&b.item)));
         priced
@@ -290,10 +304,11 @@ impl<'a> Priced<'a> {
     }
 
     /// Cost of counts at these prices, with leave prices as earnings like the bound; infinite
-    /// where something would end worse than today.
+    /// where something would end worse than today, or a limit is exceeded.
     pub fn value(&self, counts: &[u32]) -> f64 {
         let cost = self.model.cost_but_servers(self.term, counts);
-        if cost.regress {
+        let fits = |left: &Vec<i64>| self.model.is_within(self.term, counts, left);
+        if cost.regress || !self.left.as_ref().is_none_or(fits) {
             return f64::INFINITY;
         }
         let mut value = cost.total();

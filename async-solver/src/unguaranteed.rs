@@ -37,8 +37,11 @@ pub fn assign_unguaranteed(
     let loads = placed.rack_loads(model, snapshot);
     let left = vec![LeftOver::new(); model.pools.len()];
     let short = shares.iter().enumerate().map(|(at, share)| (share.holder(), at)).collect();
+    let rows = model.limits.rows.iter().zip(&state.limited);
+    let room = rows.map(|(row, limited)| row.most - limited).collect();
+    let added = 0;
     let mut filling =
-        Filling { model, snapshot, placed, loads, shares, short, left, added: 0, must_stop };
+        Filling { model, snapshot, placed, loads, shares, short, left, room, added, must_stop };
     filling.list_left_over();
     filling.take_others_instead();
     // What a short reservation holds today is left to it first.
@@ -137,6 +140,8 @@ struct Filling<'a, 'b> {
     short: BTreeMap<u32, usize>,
     /// By pool.
     left: Vec<LeftOver>,
+    /// What each row of limits has left.
+    room: Vec<i64>,
     added: usize,
     must_stop: &'b dyn Fn() -> bool,
 }
@@ -274,7 +279,9 @@ impl Filling<'_, '_> {
             }
         }
         choices.sort_unstable();
-        let choice = choices.into_iter().find(|&(_, _, item)| share.may_change(item, true));
+        let fits = |item: usize| self.model.fitting(&term.items[item], &self.room, 1) == 1;
+        let choice =
+            choices.into_iter().find(|&(_, _, item)| share.may_change(item, true) && fits(item));
         let Some((from, _, item)) = choice else { return false };
         let pool = term.items[item].pool as usize;
         let is_choice = |today: Option<u32>| match from {
@@ -296,6 +303,7 @@ impl Filling<'_, '_> {
         let (holder, rack) = (share.holder(), self.snapshot.servers[server as usize].rack.0);
         *self.loads.entry((holder, rack)).or_default() += share.term.items[item].value;
         share.change(item, true);
+        self.model.take_from_limits(&share.term.items[item], &mut self.room, 1);
         self.placed.holders[server as usize] = Some(holder);
     }
 
@@ -339,6 +347,12 @@ impl Filling<'_, '_> {
                 if !evens_out || !self.shares[from].may_change(given, false) {
                     continue;
                 }
+                let mut room = self.room.clone();
+                self.model.take_from_limits(&self.shares[from].term.items[given], &mut room, -1);
+                if self.model.fitting(&self.shares[to].term.items[item], &room, 1) == 0 {
+                    continue;
+                }
+                self.room = room;
                 let list = idle[from].get_mut(&pool).expect("listed");
                 let server = list.pop().expect("empty lists are removed");
                 if list.is_empty() {

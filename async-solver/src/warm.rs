@@ -4,10 +4,11 @@
 //! any prices ([`crate::bound`]), so they may be old, partial or of another region: that costs time or
 //! gap, never correctness.
 
+use crate::group_limits::GroupLimits;
 use crate::model::Model;
 use fleet::{HardwareTypeIx, HardwareTypeName, MsbIx, MsbName, RegionSnapshot};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Prices of servers, as a solve ended with them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -15,6 +16,19 @@ use std::collections::BTreeMap;
 pub struct WarmStart {
     /// One for each MSB and hardware type that had available servers, in order of names.
     pub prices: Vec<WarmPrice>,
+    /// Prices of limits of groups that have one, in order of names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<WarmLimit>,
+}
+
+/// What one unit more of a limit would have been worth.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WarmLimit {
+    /// Its name.
+    pub name: String,
+    /// Objective units per unit of the limit, at least zero.
+    pub price: f64,
 }
 
 /// What one more server of an MSB and hardware type would have been worth.
@@ -30,9 +44,20 @@ pub struct WarmPrice {
 }
 
 impl WarmStart {
-    /// Writes the prices of pools down by name.
-    pub(crate) fn of(snapshot: &RegionSnapshot, model: &Model, prices: &[f64]) -> WarmStart {
-        let mut kept: Vec<WarmPrice> = pools_by_place(snapshot, model)
+    /// Writes the prices of pools and limits down by name.
+    pub(crate) fn of(
+        snapshot: &RegionSnapshot,
+        limits: &GroupLimits,
+        model: &Model,
+        prices: &[f64],
+    ) -> WarmStart {
+        let mut pools = pools_by_place(snapshot, model);
+        // Where limits tell pools of a place apart, the most expensive of them is kept.
+        pools.sort_by(|a, b| {
+            a.0.cmp(&b.0).then(prices[b.1 as usize].total_cmp(&prices[a.1 as usize]))
+        });
+        pools.dedup_by_key(|of| of.0);
+        let mut kept: Vec<WarmPrice> = pools
             .into_iter()
             .map(|((msb, hardware_type), pool)| WarmPrice {
                 msb: snapshot.msbs[msb.ix()].id.clone(),
@@ -41,12 +66,26 @@ impl WarmStart {
             })
             .collect();
         kept.sort_by(|a, b| (&a.msb, &a.hardware_type).cmp(&(&b.msb, &b.hardware_type)));
-        WarmStart { prices: kept }
+        let rows = model.limits.rows.iter().zip(&prices[model.pools.len()..]);
+        let mut limits: Vec<WarmLimit> = rows
+            .filter(|(_, price)| **price > 0.0)
+            .map(|(row, price)| {
+                let name = limits.limits()[row.limit].name.clone();
+                WarmLimit { name, price: price / row.unit as f64 }
+            })
+            .collect();
+        limits.sort_by(|a, b| a.name.cmp(&b.name));
+        WarmStart { prices: kept, limits }
     }
 
-    /// A price for each pool; what is not known costs as much as its hardware type does on the
+    /// A price for each pool, then for each limit; what is not known costs as much as its hardware type does on the
     /// mean, or nothing. `None`: nothing is known of the region.
-    pub(crate) fn pool_prices(&self, snapshot: &RegionSnapshot, model: &Model) -> Option<Vec<f64>> {
+    pub(crate) fn prices_of(
+        &self,
+        snapshot: &RegionSnapshot,
+        limits: &GroupLimits,
+        model: &Model,
+    ) -> Option<Vec<f64>> {
         let valid = |of: &&WarmPrice| of.price.is_finite() && of.price >= 0.0;
         let mut known: BTreeMap<(&str, &str), f64> = BTreeMap::new();
         let mut means: BTreeMap<&str, (f64, u32)> = BTreeMap::new();
@@ -55,7 +94,7 @@ impl WarmStart {
             let mean = means.entry(&of.hardware_type).or_default();
             *mean = (mean.0 + of.price, mean.1 + 1);
         }
-        let mut prices = vec![0.0; model.pools.len()];
+        let mut prices = vec![0.0; model.prices()];
         let mut found = false;
         for ((msb, hardware_type), pool) in pools_by_place(snapshot, model) {
             let msb: &str = &snapshot.msbs[msb.ix()].id;
@@ -65,17 +104,23 @@ impl WarmStart {
             found |= exact.is_some();
             prices[pool as usize] = exact.or_else(mean).unwrap_or(0.0);
         }
+        let valid = |of: &&WarmLimit| of.price.is_finite() && of.price >= 0.0;
+        let known: BTreeMap<&str, f64> =
+            self.limits.iter().filter(valid).map(|of| (of.name.as_str(), of.price)).collect();
+        for (row, price) in model.limits.rows.iter().zip(&mut prices[model.pools.len()..]) {
+            let name = limits.limits()[row.limit].name.as_str();
+            *price = known.get(name).map_or(0.0, |price| price * row.unit as f64);
+        }
         found.then_some(prices)
     }
 }
 
-/// The pool of each MSB's available servers of each hardware type. No reservation competes for pinned ones: they
+/// The pools of each MSB's available servers of each hardware type, in order. No reservation competes for pinned ones: they
 /// have no price.
-fn pools_by_place(
-    snapshot: &RegionSnapshot,
-    model: &Model,
-) -> BTreeMap<(MsbIx, HardwareTypeIx), u32> {
+fn pools_by_place(snapshot: &RegionSnapshot, model: &Model) -> Vec<((MsbIx, HardwareTypeIx), u32)> {
     let servers = snapshot.servers.iter().zip(&model.pool_of);
     let pools = servers.filter(|(server, _)| server.available && !server.pinned);
-    pools.map(|(server, &pool)| ((snapshot.msb_of(server), server.hardware_type), pool)).collect()
+    let pools =
+        pools.map(|(server, &pool)| ((snapshot.msb_of(server), server.hardware_type), pool));
+    pools.collect::<BTreeSet<_>>().into_iter().collect()
 }

@@ -18,7 +18,7 @@ pub fn kept_instead(
     placed: &RackPhase,
 ) -> f64 {
     let mut loads = placed.rack_loads(model, snapshot);
-    let mut counts = state.counts.clone();
+    let (mut counts, mut limited) = (state.counts.clone(), state.limited.clone());
     let mut saved = 0.0;
     let servers = snapshot.servers.iter().zip(&model.pool_of).zip(&placed.holders);
     for ((server, &pool), target) in servers {
@@ -32,8 +32,11 @@ pub fn kept_instead(
         let leave = if server.in_use { weights.move_in_use } else { weights.move_idle };
         let term = &model.terms[holder.ix()];
         let Some(item) = term.items.iter().position(|item| item.pool == pool) else {
-            // Worth zero to its holder: it counts nowhere.
-            saved += leave;
+            // Worth zero to its holder: it counts nowhere, or in limits.
+            let mut held = term.ineligible_held.iter().filter(|item| item.pool == pool);
+            if held.all(|item| model.limits_of(item).is_empty()) {
+                saved += leave;
+            }
             continue;
         };
         let counts = &mut counts[holder.ix()];
@@ -46,8 +49,13 @@ pub fn kept_instead(
         let excess = |load: i64| rru(placed.rack_excess(holder.0, load));
         let crowding = weights.spread_beta * (excess(*load + more) - excess(*load));
         let gain = leave - crowding - (goals(&after) - goals(&before));
-        if gain > 0.0 && !after.regress && after.missing <= before.missing {
+        let has_room = |&(row, amount): &(u32, i64)| {
+            limited[row as usize] + amount <= model.limits.rows[row as usize].most
+        };
+        let fits = || model.limits_of(&term.items[item]).iter().all(has_room);
+        if gain > 0.0 && !after.regress && after.missing <= before.missing && fits() {
             *load += more;
+            model.take_from_limits(&term.items[item], &mut limited, -1);
             saved += gain;
         } else {
             counts[item] -= 1;

@@ -17,7 +17,8 @@ fn ask(
     snapshot: &RegionSnapshot,
     requests: &[CapacityRequest],
 ) -> Result<QuotedBatch, RequestsError> {
-    let context = QuoteContext { snapshot, config: &config(), warm: None, means: MEANS };
+    let context =
+        QuoteContext { snapshot, config: &config(), warm: None, offered: &[], means: MEANS };
     quote_all(&context, requests)
 }
 
@@ -94,8 +95,13 @@ fn batch_of_one_is_answered_like_a_single_request() {
         let snapshot = snapshot(&world);
         let Some(request) = requests(&world, number.get()).into_iter().next() else { return };
         let config = config();
-        let context =
-            QuoteContext { snapshot: &snapshot, config: &config, warm: None, means: MEANS };
+        let context = QuoteContext {
+            snapshot: &snapshot,
+            config: &config,
+            warm: None,
+            offered: &[],
+            means: MEANS,
+        };
         let alone = quote(&context, &request).expect("a request of this region");
         let found = ask(&snapshot, &[request]).expect("the same");
         let one = &found.answers[0];

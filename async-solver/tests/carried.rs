@@ -267,7 +267,13 @@ fn plan_leaves_the_surplus_that_maintenance_needs() {
     parts.rru = vec![rru("web", "A", 1.0)];
     parts.unavailability = vec![work(0, "m0-k", 20, Some(30))];
     let region = snapshot(&parts).ahead_for_plans();
-    let context = QuoteContext { snapshot: &region, config: &config(), warm: None, means: MEANS };
+    let context = QuoteContext {
+        snapshot: &region,
+        config: &config(),
+        warm: None,
+        offered: &[],
+        means: MEANS,
+    };
     let request = CapacityRequest {
         reservation_id: "feed".into(),
         owner: Some("feed".into()),

@@ -11,9 +11,8 @@ use async_solver::{
 use fleet::audit::audit;
 use fleet::{RegionSnapshot, SnapshotParts, Targets};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use world::{HAMLET, TOWN, config, for_each, snapshot, solved_with, worlds};
+use world::{Clock, HAMLET, TOWN, config, for_each, snapshot, solved_with, worlds};
 
 /// HiGHS that never comes back.
 struct Silent;
@@ -46,16 +45,6 @@ impl LpJob for Answers {
     }
 }
 
-/// A clock that goes on by a millisecond each time it is read: time without waiting.
-#[derive(Default)]
-struct Clock(AtomicU64);
-
-impl Clock {
-    fn read(&self) -> Duration {
-        Duration::from_millis(self.0.fetch_add(1, Ordering::Relaxed))
-    }
-}
-
 /// Solves with a deadline on such a clock; gives the instant of the return too.
 fn solved_by(
     deadline: Duration,
@@ -66,11 +55,7 @@ fn solved_by(
     let env = SolveEnv {
         elapsed: &|| clock.read(),
         deadline: Some(deadline),
-        interrupted: &|| false,
-        progress: &|_| (),
-        on_incumbent: &|_| (),
-        backend,
-        warm: None,
+        ..SolveEnv::untimed(backend)
     };
     let outcome = solve(snapshot, &config(), &env);
     (outcome, clock.read())
@@ -112,15 +97,7 @@ fn stopped(
     interrupted: bool,
 ) -> Termination {
     let snapshot = snapshot(world);
-    let env = SolveEnv {
-        elapsed: &|| Duration::ZERO,
-        deadline,
-        interrupted: &|| interrupted,
-        progress: &|_| (),
-        on_incumbent: &|_| (),
-        backend: &InProcess,
-        warm: None,
-    };
+    let env = SolveEnv { deadline, interrupted: &|| interrupted, ..SolveEnv::untimed(&InProcess) };
     let outcome = solve(&snapshot, config, &env);
     assert_valid(&snapshot, &outcome);
     assert_today(&snapshot, config, &outcome);

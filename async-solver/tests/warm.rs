@@ -33,7 +33,7 @@ fn junk(snapshot: &RegionSnapshot, seed: u32) -> WarmStart {
             }
         }
     }
-    WarmStart { prices }
+    WarmStart { prices, ..WarmStart::default() }
 }
 
 #[test]

@@ -36,13 +36,16 @@
     const around = of.span ? () => of.span : still ? () => [of.at[0] - 1800, of.at[0] + 1800] : undefined;
     const least = of.unit === "percent" ? 0.0005 : 0;
     const paths = of.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined;
-    const series = of.series.map((one) => ({
-      label: one.label, stroke: colour(one.colour), width: 2, paths, spanGaps: true,
-      points: { show: one.values.length < 60, size: 6, fill: colour(one.colour) },
+    // The upper edge of a band is marked; the series before it is the lower one.
+    const edge = (at) => of.series[at].band || Boolean(of.series[at + 1]?.band);
+    const bands = of.series.flatMap((one, at) => (one.band ? [{ series: [at + 1, at], fill: `${colour(one.colour)}33` }] : []));
+    const series = of.series.map((one, at) => ({
+      label: one.label, stroke: colour(one.colour), width: edge(at) ? 1 : 2, paths, spanGaps: !edge(at),
+      points: { show: one.values.length < 60 && !edge(at), size: 6, fill: colour(one.colour) },
       value: (_, v) => (v === null || v === undefined ? "\u2013" : log && v <= edges[0] ? `\u2264 ${show(v)}` : show(v)),
     }));
     const options = {
-      width: element.clientWidth, height: 240, series: [{
+      width: element.clientWidth, height: 240, bands, series: [{
         label: of.across_label, value: (u, v) => (v === null ? "\u2013" : time ? wall(v).slice(0, 16).replace("T", " ") : units.seconds(v)),
       }, ...series],
       axes: [{ ...axis, values: time ? (_, ticks) => ticks.map((v, at) => moment(v, ticks[at - 1], ticks)) : (_, ticks) => ticks.map((v) => units.seconds(v)) },

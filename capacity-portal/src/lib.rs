@@ -45,7 +45,7 @@ use axum_server::tls_rustls::RustlsAcceptor;
 use broker::{AllocatorView, Broker};
 use control::{
     ChangeNotifier, EventBatcher, LiveFeed, PlanQueue, Planner, RegionCache, RemotePlanner,
-    admission,
+    admission, autosize,
 };
 use fleet::pace::Limits as MoveLimits;
 use http::auth::cache::TokenCache;
@@ -256,6 +256,7 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, Sampler) {
     };
     if decides {
         tokio::spawn(admission::worker::run(site.admission(), site.submitted.clone()));
+        tokio::spawn(autosize::run(site.broker.clone(), Arc::downgrade(&site.submitted)));
     }
     let (routes, description) = api::routes().split_for_parts();
     let description = Arc::new(Described::new(&description));

@@ -1,12 +1,14 @@
 //! Samples of the region, for charts over time: one every five minutes, by the first server that takes it.
 
 use crate::http::Problem;
-use crate::region_summary::{RegionSummaries, RegionSummary};
-use broker::{Broker, RegionSample};
+use crate::region_summary::{RegionSummaries, RegionSummary, unreadable};
+use broker::{Broker, RegionSample, UsageCell, UsageCount};
 use control::RegionCache;
-use fleet::Rru;
+use fleet::{RegionSnapshot, Rru};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::time::Duration;
+use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 /// How often is looked whether a sample is due.
@@ -40,7 +42,10 @@ impl Sampler {
             return Ok(());
         }
         if let Some(summary) = self.summaries.current(&self.region).await? {
-            self.broker.add_sample(&sample(&summary)).await?;
+            let of = summary.clone();
+            let counted = spawn_blocking(move || usage(of.region())).await;
+            let counted = counted.map_err(|error| unreadable(&error))?;
+            self.broker.add_sample(&sample(&summary), &counted).await?;
         }
         Ok(())
     }
@@ -65,4 +70,36 @@ fn sample(summary: &RegionSummary) -> RegionSample {
         sample.guaranteed += figures.guaranteed();
     }
     sample
+}
+
+/// What each reservation is promised, and its servers in service by hardware type and datacenter; free servers, too. Takes
+/// as long as a pass over all servers: not for an async thread.
+fn usage(region: &RegionSnapshot) -> Vec<(UsageCell, UsageCount)> {
+    let mut servers: BTreeMap<_, UsageCount> = BTreeMap::new();
+    for server in region.servers.iter().filter(|server| server.available) {
+        let cell = (server.current, server.hardware_type, region.datacenter_of(server));
+        let count = servers.entry(cell).or_default();
+        count.held += 1;
+        count.used += i32::from(server.in_use);
+        count.lent += i32::from(server.loaned_to.is_some());
+    }
+    let promises = region.reservations.iter().map(|of| {
+        let (reservation, owner) = (of.id.to_string(), of.owner.to_string());
+        let cell = UsageCell { reservation, owner, ..UsageCell::default() };
+        (cell, UsageCount { promised: of.capacity, ..UsageCount::default() })
+    });
+    let servers = servers.into_iter().map(|((owner, ty, datacenter), count)| {
+        let mut cell = UsageCell {
+            hardware_type: region.hardware_types[ty.ix()].to_string(),
+            datacenter: region.datacenters[datacenter.ix()].id.to_string(),
+            ..UsageCell::default()
+        };
+        if let Some(owner) = owner {
+            let of = &region.reservations[owner.ix()];
+            (cell.reservation, cell.owner) = (of.id.to_string(), of.owner.to_string());
+            cell.value = of.value(ty).unwrap_or_default();
+        }
+        (cell, count)
+    });
+    promises.chain(servers).collect()
 }

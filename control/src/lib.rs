@@ -4,6 +4,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`admission`] | plans and applies changes; its worker decides submitted requests |
+//! | [`autosize`] | requests that follow demand, resized every ten minutes |
 //! | [`planner`] | the interface to the solver |
 //! | [`plan_deadline`] | how long a plan may search |
 //! | [`plan_queue`] | plans made in this process: a bounded queue, two at a time |
@@ -19,6 +20,7 @@
 //! `examples/certificate.rs` caches a region: `cargo run -p control --example certificate`.
 
 pub mod admission;
+pub mod autosize;
 pub mod change_notifier;
 mod error;
 pub mod event_batcher;

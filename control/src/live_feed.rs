@@ -106,6 +106,8 @@ impl Topic {
             | Action::EmergencyGranted
             | Action::EmergencyEnded
             | Action::QuotaSet
+            | Action::AutosizeSet
+            | Action::AutosizeRemoved
             | Action::ProfileSet
             | Action::ProfileRemoved
             | Action::RegionSettingsSet

@@ -111,6 +111,14 @@ pub enum ReadError {
         /// Its unit.
         unit: &'static str,
     },
+    /// A column beyond the format, or its file, cannot be read.
+    #[error("{}: {rule}", file.display())]
+    Extra {
+        /// The file.
+        file: PathBuf,
+        /// Column, row where there is one, and rule.
+        rule: String,
+    },
     /// The rows break a rule of the snapshot format.
     #[error("{}/{broken}", dir.display())]
     Rule {

@@ -12,6 +12,7 @@
 //! |---|---|
 //! | [`schema`] | the tables of the formats as constants |
 //! | `read`, `table`, `write`, `folder`, `error` | snapshot folders: every rule checked, each folder replaced atomically |
+//! | `extra` | columns beyond the format, for policies |
 //! | `result`, `basis` | `assignment.parquet` and `report.json`; version and generations of an exported region |
 //! | [`import`] | CSV inventories, requests, resizes and event logs |
 //! | [`generate`] | synthetic regions |
@@ -24,6 +25,7 @@ pub mod backtest;
 mod basis;
 pub mod cluster;
 mod error;
+mod extra;
 mod folder;
 pub mod generate;
 pub mod import;
@@ -37,6 +39,7 @@ mod write;
 
 pub use basis::{Basis, read_basis};
 pub use error::{AssignmentRule, ReadError, ResultError, WriteError};
+pub use extra::read_extra;
 pub use read::{read_coverage, read_parts, read_snapshot};
 pub use result::{
     copy_warm, read_assignment, read_report, read_warm, write_assignment, write_result,

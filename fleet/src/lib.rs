@@ -12,6 +12,7 @@
 //! | `topology`, `server`, `reservation`, `unavailability` | the nouns; default spread limits are on [`Reservation`] |
 //! | `parts`, `coverage` | a snapshot as rows, a struct for each table; the columns that its source knows |
 //! | `snapshot`, `error` | [`RegionSnapshot`] and every rule across rows; errors name file, row and rule |
+//! | `extra` | columns of a snapshot beyond its format, for policies |
 //! | `origin` | the reason for which a move was opened |
 //! | `ahead`, `move_budget`, [`pace`] | the region until the next solve: maintenance, cordons, limits of moves, arrival times |
 //! | `targets`, `publishable` | targets, the moves they imply, and the region after them; which may still be published |
@@ -29,6 +30,7 @@ mod coverage;
 pub mod edit;
 mod error;
 pub mod explain;
+mod extra;
 mod id;
 mod move_budget;
 mod name;
@@ -50,6 +52,7 @@ mod unavailability;
 
 pub use coverage::{Coverage, ReservationColumns, ServerColumns};
 pub use error::{Rule, SnapshotError, Table};
+pub use extra::{ExtraCells, ExtraColumn, ExtraOf, ExtraTable};
 pub use id::{
     DatacenterIx, DatacenterName, HardwareTypeIx, HardwareTypeName, MsbIx, MsbName, NAME_CHARS_MAX,
     Name, OwnerName, RackIx, RackName, ReservationIx, ReservationName, ServerIx, ServerName,

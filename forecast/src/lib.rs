@@ -10,6 +10,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`autosize`] | requests that follow demand: keep, grow or shrink |
 //! | [`long`] | daily series, weeks ahead: methods, back-test |
 //! | [`orders`] | what to order, cancel and decommission |
 //! | [`series`] | the validated series: start, step and values, missing ones marked |
@@ -18,6 +19,7 @@
 //! | [`spares`] | spares for failed servers, from the history of failures |
 //! | [`tune`] | families of methods, the one that a training range chooses, the frontier |
 
+pub mod autosize;
 pub mod long;
 pub mod orders;
 mod random;

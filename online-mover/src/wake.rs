@@ -83,6 +83,8 @@ impl Wake {
             | Action::RequestCancelled
             | Action::ReservationRemoved
             | Action::QuotaSet
+            | Action::AutosizeSet
+            | Action::AutosizeRemoved
             | Action::SolveRequested
             | Action::SolveAwaitsApproval
             | Action::SolveApproved

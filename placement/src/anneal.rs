@@ -16,12 +16,15 @@ const TOLD: u64 = 256;
 const SAMPLE: usize = 2_000;
 /// Rounds after which the speed of the search is known, and the first temperature chosen.
 const MEASURED: u64 = 64;
-/// The first temperature where there is time for 1,000 moves of each replica, in typical changes. It
-/// rises with the time, up to the limit: more heat than can be cooled slowly is wasted.
-const HEAT: f64 = 1.0;
-const HEAT_LIMIT: f64 = 10.0;
-/// The last temperature, in typical changes.
-const COLD: f64 = 1e-6;
+/// The first temperature where there is time for 1,000 moves of each replica or more, in typical changes.
+/// With less time it is lower: more heat than can be cooled slowly is wasted.
+const HEAT: f64 = 10.0;
+/// The temperature at which cooling ends, in typical changes: below it next to nothing is accepted that costs
+/// something.
+const COLD: f64 = 0.01;
+/// The share of the search for cooling. In the rest small changes settle: the temperature falls fast, to this one.
+const COOLING: f64 = 0.9;
+const FROZEN: f64 = 1e-6;
 
 /// The best assignment that the threads find.
 pub(crate) fn anneal(state: &State, costs: &Costs, limits: &Limits, bound: f64) -> Assignment {
@@ -46,8 +49,8 @@ const LARGEST_OF: usize = 3;
 const EJECTED: usize = 8;
 const TARGETS: usize = 8;
 
-/// One step in this many rebuilds nodes.
-const REBUILD: usize = 3;
+/// One step in this many rebuilds nodes. A rebuild takes as long as a hundred other steps.
+const REBUILD: usize = 30;
 /// Nodes that are rebuilt together, and the most replicas that are taken off each.
 const REBUILT_LEAST: usize = 2;
 const REBUILT_MOST: usize = 4;
@@ -73,7 +76,7 @@ fn walk(
     let sizes = sizes(&state);
     let typical = typical_change(&state, &costs, &mut random);
     let mut own = (costs.total, state.assignment().clone());
-    let (mut rounds, mut heat) = (0, HEAT / 10.0);
+    let (mut rounds, mut heat) = (0, HEAT / 100.0);
     loop {
         let share = limits.share(rounds);
         let near = own.0 - bound <= limits.gap * own.0.abs();
@@ -82,9 +85,9 @@ fn walk(
         }
         if rounds == MEASURED {
             let moves = (MEASURED * ROUND) as f64 / share.max(1e-9) / sizes.len() as f64;
-            heat = (HEAT * (moves / 1_000.0).powf(0.75)).clamp(HEAT / 10.0, HEAT_LIMIT);
+            heat = (HEAT * (moves / 1_000.0).powf(0.75)).clamp(HEAT / 100.0, HEAT);
         }
-        let temperature = typical * heat * (COLD / heat).powf(share);
+        let temperature = typical * cooled(heat, share);
         for _ in 0..ROUND {
             if random.below(REBUILD) == 0 {
                 rebuild(&mut state, &mut costs, &sizes, &mut random, temperature);
@@ -108,6 +111,15 @@ fn walk(
     // Of equal values the smaller assignment, so that the order of threads does not matter.
     if (own.0, &own.1) < (best.0, &best.1) {
         *best = own;
+    }
+}
+
+/// The temperature after a share of the search, in typical changes.
+fn cooled(heat: f64, share: f64) -> f64 {
+    if share < COOLING {
+        heat * (COLD / heat).powf(share / COOLING)
+    } else {
+        COLD * (FROZEN / COLD).powf((share - COOLING) / (1.0 - COOLING))
     }
 }
 

@@ -9,6 +9,18 @@ use policies::{Decides, Effort, Model, Outcome, Policies, World, audit};
 use std::time::{Duration, Instant};
 use testkit::rows;
 
+/// Time of each file alone, after one that says nothing: tables, session and one plan.
+fn phases(files: &[(&str, &str)], world: &World) -> Result<String, String> {
+    let mut phases = Vec::new();
+    for file in [&("session", "CREATE VIEW nothing AS SELECT 1 AS one")].into_iter().chain(files) {
+        let policies = Policies::parse([*file]).map_err(|error| error.to_string())?;
+        let start = Instant::now();
+        Model::compile(&policies, world).map_err(|error| error.to_string())?;
+        phases.push(format!("{} {:?}", file.0, start.elapsed()));
+    }
+    Ok(phases.join(", "))
+}
+
 fn measure(name: &str, files: &[(&str, &str)], world: &World) -> Result<(), String> {
     let policies = Policies::parse(files.iter().copied()).map_err(|error| error.to_string())?;
     let start = Instant::now();
@@ -34,6 +46,7 @@ fn measure(name: &str, files: &[(&str, &str)], world: &World) -> Result<(), Stri
         "{name}: {} columns, {} rows, compiled in {compiled:?}, solved in {solved:?}; {end}",
         size.columns, size.rows
     );
+    println!("  {}", phases(files, world)?);
     Ok(())
 }
 
@@ -87,7 +100,7 @@ fn main() -> Result<(), String> {
         measure(&format!("{pods} pods on {nodes} nodes, four hard policies"), &hard, &world)?;
     }
     let ras = [("ras.sql", include_str!("../library/ras.sql"))];
-    for (servers, reservations) in [(36, 2), (72, 3), (180, 4)] {
+    for (servers, reservations) in [(36, 2), (72, 3), (180, 4), (600, 7)] {
         let world = region(servers, reservations)?;
         measure(&format!("{servers} servers, {reservations} reservations, RAS"), &ras, &world)?;
     }

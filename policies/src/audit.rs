@@ -19,6 +19,19 @@ pub struct Finding {
     pub value: Option<String>,
 }
 
+impl Finding {
+    /// What a soft policy costs: its weight times the rows that fail, or less its weight times its number.
+    pub fn cost(&self) -> Option<f64> {
+        let Kind::Soft { weight, .. } = self.kind else { return None };
+        let worth = match &self.value {
+            Some(value) => -value.parse::<f64>().unwrap_or(0.0),
+            None => self.fails.len() as f64,
+        };
+        // Not -0.
+        Some(weight as f64 / 1e6 * worth + 0.0)
+    }
+}
+
 /// Asks each hard and soft policy of a world as it is.
 ///
 /// # Errors

@@ -207,6 +207,16 @@ fn known(yes: Formula, null: &Formula, program: &Program) -> Result<Truth, Refus
     Ok(Truth { yes: Formula::and([yes, there], program), no })
 }
 
+/// The order of two values; where one is NULL, their comparison is unknown.
+fn ordered(one: &ScalarValue, other: &ScalarValue) -> Result<Option<Ordering>, Refused> {
+    if one.is_null() || other.is_null() {
+        return Ok(None);
+    }
+    let order = one.partial_cmp(other);
+    let unlike = || Refused::new(format!("{one} and {other} have no common type"));
+    order.map(Some).ok_or_else(unlike)
+}
+
 /// `left op right`, NULL where one of them is.
 pub(crate) fn compare(
     op: Operator,
@@ -216,17 +226,17 @@ pub(crate) fn compare(
 ) -> Result<Truth, Refused> {
     match (left, right) {
         (Cell::Cases(ones), Cell::Cases(others)) => {
+            if let (Some(one), Some(other)) = (left.as_constant(), right.as_constant()) {
+                let order = ordered(one, other)?;
+                let holds = order.map(|order| satisfies(order, op));
+                let (yes, no) = (holds == Some(true), holds == Some(false));
+                return Ok(Truth { yes: Formula::of(yes), no: Formula::of(no) });
+            }
             let (mut yes, mut no) = (Vec::new(), Vec::new());
             for (when, one) in ones {
                 for (and, other) in others {
-                    // Where a value is NULL, the comparison is unknown.
-                    if one.is_null() || other.is_null() {
-                        continue;
-                    }
+                    let Some(order) = ordered(one, other)? else { continue };
                     let both = Formula::and([when.clone(), and.clone()], program);
-                    let order = one.partial_cmp(other).ok_or_else(|| {
-                        Refused::new(format!("{one} and {other} have no common type"))
-                    })?;
                     if satisfies(order, op) { yes.push(both) } else { no.push(both) }
                 }
             }

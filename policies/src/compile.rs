@@ -1,16 +1,17 @@
 //! From policies and a world to a program: what must hold, row by row, and what it costs.
 
-use crate::cell::number;
+use crate::bound::{Bound, Side};
+use crate::cell::{Cell, Number, Truth, amount, compare, number};
 use crate::error::{PolicyError, Refused};
 use crate::formula::{Formula, Lin, Var};
-use crate::interpreter::{Interpreter, Relation};
+use crate::interpreter::{Interpreter, Relation, place_of};
 use crate::library::{Library, last_filter, on_large_stack, scalar};
 use crate::lineage::Source;
 use crate::program::Program;
 use crate::source::{Kind, Policies, Policy};
 use crate::world::{Value, World};
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::{Filter, LogicalPlan};
+use datafusion::logical_expr::{Expr, Filter, LogicalPlan, Operator};
 use std::collections::HashMap;
 
 /// Digits after the point of weights.
@@ -22,6 +23,8 @@ pub(crate) struct Unit {
     pub policy: String,
     pub row: String,
     pub formula: Formula,
+    /// The limit that the row states, where it is an amount against a constant.
+    pub bound: Option<Bound>,
 }
 
 /// What one soft policy adds to the cost.
@@ -74,15 +77,7 @@ impl Model {
     /// # Errors
     /// At the first policy that cannot be compiled, with its place.
     pub fn compile(policies: &Policies, world: &World) -> Result<Model, PolicyError> {
-        let decided = world.decided();
-        for (name, error) in &policies.variable_columns {
-            let own = format!("{}.{}", decided.table, decided.column);
-            if *name != own && *name != decided.column {
-                let mut error = error.clone();
-                error.hint = Some(format!("{own} is"));
-                return Err(error);
-            }
-        }
+        decided_elsewhere(policies, world)?;
         let Some(first) = policies.statements.first() else {
             return Ok(Model {
                 program: Program::default(),
@@ -104,6 +99,20 @@ impl Model {
         });
         compiled.map_err(|refused| first.refused(refused))?
     }
+}
+
+/// Refuses policies that say of another column that it is decided.
+pub(crate) fn decided_elsewhere(policies: &Policies, world: &World) -> Result<(), PolicyError> {
+    let decided = world.decided();
+    for (name, error) in &policies.variable_columns {
+        let own = format!("{}.{}", decided.table, decided.column);
+        if *name != own && *name != decided.column {
+            let mut error = error.clone();
+            error.hint = Some(format!("{own} is"));
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 struct Compiler<'a> {
@@ -204,12 +213,12 @@ impl<'a> Compiler<'a> {
     ) -> Result<Vec<Unit>, Refused> {
         let mut interpreter = self.interpreter(library);
         let rows = interpreter.relation(&filter.input, None)?;
-        let passes = interpreter.truths(&filter.predicate, &rows, None);
+        let passes = interpreter.passes(&filter.predicate, &rows);
         let passes = passes.map_err(|refused| refused.or_word("having"))?;
         let program = &self.model.program;
         let names = names(&filter.input, &rows);
         let (mut units, mut unseen, mut unknown) = (Vec::new(), 0, 0);
-        for (number, (row, passes)) in rows.rows.iter().zip(passes).enumerate() {
+        for (number, (row, (passes, bound))) in rows.rows.iter().zip(passes).enumerate() {
             report.rows += 1;
             let contrary = passes.yes.not(program)?;
             if contrary != passes.no {
@@ -230,7 +239,7 @@ impl<'a> Compiler<'a> {
             }
             if formula != Formula::True {
                 let row = names[number].clone();
-                units.push(Unit { policy: policy.name.clone(), row, formula });
+                units.push(Unit { policy: policy.name.clone(), row, formula, bound });
             }
         }
         if units.is_empty() {
@@ -265,9 +274,12 @@ impl<'a> Compiler<'a> {
             fails.add(&self.model.program.truth(&contrary)?)?;
         }
         if let Some(limit) = at_most {
-            let over = fails.minus(&Lin::constant(i128::from(limit), 0))?;
-            let (policy, row) = (policy.name.clone(), format!("at most {limit} rows fail"));
-            self.model.units.push(Unit { policy, row, formula: Formula::at_most_zero(over) });
+            let limit = Lin::constant(i128::from(limit), 0);
+            let (policy, row) = (policy.name.clone(), "rows that fail".to_owned());
+            let formula = Formula::at_most_zero(fails.minus(&limit)?);
+            let (lin, null) = (fails.clone(), Formula::False);
+            let bound = Some(Bound { lin, null, side: Side::AtMost, limit });
+            self.model.units.push(Unit { policy, row, formula, bound });
         }
         let cost = fails.times_decimal(i128::from(weight), WEIGHT_SCALE)?;
         self.model.goals.push(Goal { policy: policy.name.clone(), value: fails, cost });
@@ -307,8 +319,69 @@ impl<'a> Compiler<'a> {
     }
 }
 
+impl Interpreter<'_> {
+    /// Whether each row passes, and the limit that it states.
+    fn passes(
+        &mut self,
+        predicate: &Expr,
+        rows: &Relation,
+    ) -> Result<Vec<(Truth, Option<Bound>)>, Refused> {
+        let Some((left, op, right)) = sides(predicate) else {
+            let truths = self.truths(predicate, rows, None)?;
+            return Ok(truths.into_iter().map(|truth| (truth, None)).collect());
+        };
+        let ones = self.cells(left, rows, None)?;
+        let others = self.cells(right, rows, None)?;
+        let row = |(one, other): (&std::rc::Rc<Cell>, &std::rc::Rc<Cell>)| {
+            let truth = compare(op, one, other, self.program)?;
+            Ok((truth, bound(op, one, other, self.program)?))
+        };
+        let rows: Result<_, Refused> = ones.iter().zip(&others).map(row).collect();
+        rows.map_err(|refused| refused.near(place_of(predicate)))
+    }
+}
+
+/// The sides of a predicate that is one comparison of amounts.
+fn sides(predicate: &Expr) -> Option<(&Expr, Operator, &Expr)> {
+    use Operator::{Gt, GtEq, Lt, LtEq};
+    match predicate {
+        Expr::Alias(alias) => sides(&alias.expr),
+        Expr::BinaryExpr(of) if matches!(of.op, Lt | LtEq | Gt | GtEq) => {
+            Some((&of.left, of.op, &of.right))
+        }
+        _ => None,
+    }
+}
+
+/// The limit that a comparison states, if one side is a decided amount and the other a constant.
+fn bound(
+    op: Operator,
+    left: &Cell,
+    right: &Cell,
+    program: &mut Program,
+) -> Result<Option<Bound>, Refused> {
+    let (decided, op, limit) = match (left.as_constant(), right.as_constant()) {
+        (None, Some(limit)) => (left, Some(op), limit),
+        (Some(limit), None) => (right, op.swap(), limit),
+        _ => return Ok(None),
+    };
+    let side = match op {
+        Some(Operator::LtEq) => Side::AtMost,
+        Some(Operator::Lt) => Side::Below,
+        Some(Operator::GtEq) => Side::AtLeast,
+        Some(Operator::Gt) => Side::Above,
+        _ => return Ok(None),
+    };
+    if !matches!(decided, Cell::Number(_) | Cell::Different(_) | Cell::Largest { .. }) {
+        return Ok(None);
+    }
+    let Some((units, scale)) = amount(limit)? else { return Ok(None) };
+    let Number { lin, null, .. } = number(decided, program)?;
+    Ok(Some(Bound { lin, null, side, limit: Lin::constant(units, scale) }))
+}
+
 /// What a message calls each row: its group, or the first column of each table it is from.
-fn names(plan: &LogicalPlan, rows: &Relation) -> Vec<String> {
+pub(crate) fn names(plan: &LogicalPlan, rows: &Relation) -> Vec<String> {
     let mut columns: Vec<(usize, String)> = Vec::new();
     let mut seen = Vec::new();
     let groups = match plan {

@@ -6,12 +6,13 @@ use crate::cell::{
 use crate::error::Refused;
 use crate::formula::{Formula, Lin};
 use crate::interpreter::{Interpreter, Relation, Scope, place_of};
-use crate::lineage::{reads_outside, subquery};
+use crate::lineage::{asks, reads_outside};
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::{Case, ScalarFunction};
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 /// Combinations of values of a row's decided cells beyond which an expression is refused.
@@ -79,13 +80,9 @@ impl Interpreter<'_> {
             }
             _ => {}
         }
-        let mut asks = false;
-        let looked = expr.apply(|part| {
-            asks |= subquery(part).is_some();
-            Ok(TreeNodeRecursion::Continue)
-        });
-        looked.map_err(crate::library::refused)?;
-        if !asks && let Some(cells) = self.tabulated(expr, input, scope)? {
+        if !asks(expr)
+            && let Some(cells) = self.tabulated(expr, input, scope)?
+        {
             return Ok(cells);
         }
         self.structural(expr, input, scope)
@@ -124,55 +121,84 @@ impl Interpreter<'_> {
             }
             columns.push(cells);
         }
-        // Each row's combinations, one after another.
-        let mut when: Vec<(usize, Formula)> = Vec::new();
+        // The library is asked once about each combination of values, however many rows have it.
+        let mut known: HashMap<Vec<&ScalarValue>, usize> = HashMap::new();
         let mut values: Vec<Vec<ScalarValue>> = vec![Vec::new(); leaves.len()];
+        let mut combined: Vec<Vec<(Formula, usize)>> = Vec::with_capacity(input.rows.len());
         for row in 0..input.rows.len() {
-            let mut combined = vec![(Formula::True, Vec::new())];
+            let mut split = vec![(Formula::True, Vec::with_capacity(columns.len()))];
             for column in &columns {
                 let Cell::Cases(cases) = &*column[row] else { continue };
-                let mut next = Vec::with_capacity(combined.len() * cases.len());
-                for (guard, chosen) in &combined {
-                    for (case, value) in cases {
-                        let both = Formula::and([guard.clone(), case.clone()], self.program);
-                        if both != Formula::False {
-                            let mut chosen: Vec<&ScalarValue> = chosen.clone();
-                            chosen.push(value);
-                            next.push((both, chosen));
-                        }
-                    }
-                }
-                if next.len() > COMBINATIONS_MAX {
-                    return Err(Refused::new(
-                        "too many decided cells are combined in one expression",
-                    ));
-                }
-                combined = next;
+                split = self.combined(split, cases)?;
             }
-            for (guard, chosen) in combined {
-                when.push((row, guard));
-                for (column, value) in values.iter_mut().zip(chosen) {
-                    column.push(value.clone());
+            let asked = split.into_iter().map(|(when, chosen)| {
+                if let Some(&ix) = known.get(&chosen) {
+                    return (when, ix);
                 }
-            }
+                for (column, value) in values.iter_mut().zip(&chosen) {
+                    column.push((*value).clone());
+                }
+                let ix = known.len();
+                known.insert(chosen, ix);
+                (when, ix)
+            });
+            combined.push(asked.collect());
         }
         let mut named = Vec::with_capacity(leaves.len());
         for (ix, values) in values.into_iter().enumerate() {
             let of = leaf_type(&leaves[ix], input)?;
             named.push((format!("c{ix}"), of, values));
         }
-        let results = self.library.values(renamed, named, when.len())?;
-        let mut cases: Vec<Vec<(Formula, ScalarValue)>> = vec![Vec::new(); input.rows.len()];
-        for ((row, guard), value) in when.into_iter().zip(results) {
-            match cases[row].iter_mut().find(|(_, known)| *known == value) {
-                Some((known, _)) => {
-                    let either = [std::mem::replace(known, Formula::False), guard];
-                    *known = Formula::or(either, self.program);
+        let results = self.library.values(renamed, named, known.len())?;
+        let constants: Vec<Rc<Cell>> =
+            results.iter().map(|value| Rc::new(Cell::constant(value.clone()))).collect();
+        let cell = |asked: Vec<(Formula, usize)>| {
+            if let [(Formula::True, ix)] = &asked[..] {
+                return constants[*ix].clone();
+            }
+            // Values in the order in which they are first seen, each with all of its conditions.
+            let mut seen: HashMap<&ScalarValue, usize> = HashMap::new();
+            let mut cases: Vec<(Vec<Formula>, &ScalarValue)> = Vec::new();
+            for (when, ix) in asked {
+                let at = *seen.entry(&results[ix]).or_insert_with(|| {
+                    cases.push((Vec::new(), &results[ix]));
+                    cases.len() - 1
+                });
+                cases[at].0.push(when);
+            }
+            let case = |(when, value): (Vec<Formula>, &ScalarValue)| {
+                (Formula::or(when, self.program), value.clone())
+            };
+            Rc::new(Cell::Cases(cases.into_iter().map(case).collect()))
+        };
+        Ok(Some(combined.into_iter().map(cell).collect()))
+    }
+
+    /// Each combination with each value of one more cell, where both may be.
+    fn combined<'c>(
+        &self,
+        mut split: Vec<(Formula, Vec<&'c ScalarValue>)>,
+        cases: &'c [(Formula, ScalarValue)],
+    ) -> Result<Vec<(Formula, Vec<&'c ScalarValue>)>, Refused> {
+        if let [(Formula::True, value)] = cases {
+            split.iter_mut().for_each(|(_, chosen)| chosen.push(value));
+            return Ok(split);
+        }
+        let mut next = Vec::with_capacity(split.len().saturating_mul(cases.len()));
+        for (guard, chosen) in &split {
+            for (case, value) in cases {
+                let both = Formula::and([guard.clone(), case.clone()], self.program);
+                if both != Formula::False {
+                    let mut chosen = chosen.clone();
+                    chosen.push(value);
+                    next.push((both, chosen));
                 }
-                None => cases[row].push((guard, value)),
+            }
+            if next.len() > COMBINATIONS_MAX {
+                return Err(Refused::new("too many decided cells are combined in one expression"));
             }
         }
-        Ok(Some(cases.into_iter().map(|cases| Rc::new(Cell::Cases(cases))).collect()))
+        Ok(next)
     }
 
     /// Part by part, by our own rules.

@@ -223,10 +223,16 @@ impl Formula {
 
     /// All of them.
     pub fn and(parts: impl IntoIterator<Item = Formula>, slots: &dyn Slots) -> Formula {
+        let mut parts = parts.into_iter().filter(|part| *part != Formula::True);
+        // Most formulas of most rows are settled: the ends are found without a set.
+        let Some(first) = parts.next() else { return Formula::True };
+        if first == Formula::False {
+            return Formula::False;
+        }
+        let Some(second) = parts.next() else { return first };
         let mut all = BTreeSet::new();
-        for part in parts {
+        for part in [first, second].into_iter().chain(parts) {
             match part {
-                Formula::True => {}
                 Formula::False => return Formula::False,
                 Formula::And(inner) => all.extend(inner),
                 other => {
@@ -260,10 +266,15 @@ impl Formula {
 
     /// At least one of them.
     pub fn or(parts: impl IntoIterator<Item = Formula>, slots: &dyn Slots) -> Formula {
+        let mut parts = parts.into_iter().filter(|part| *part != Formula::False);
+        let Some(first) = parts.next() else { return Formula::False };
+        if first == Formula::True {
+            return Formula::True;
+        }
+        let Some(second) = parts.next() else { return first };
         let mut all = BTreeSet::new();
-        for part in parts {
+        for part in [first, second].into_iter().chain(parts) {
             match part {
-                Formula::False => {}
                 Formula::True => return Formula::True,
                 Formula::Or(inner) => all.extend(inner),
                 other => {

@@ -16,12 +16,21 @@
 //! | `program` | variables, derived variables, rows |
 //! | `cell` | cells that decisions touch, and operators on them |
 //! | `interpreter`, `expression`, `plan`, `aggregate` | from plans to relations of such cells |
+//! | `bound` | the limit that a row states |
 //! | `compile` | from policies to what must hold of each row, and what it costs |
 //! | `solve` | the optimum, or a smallest contradiction |
+//! | `relax` | what relaxing one row of a contradiction alone needs |
+//! | `region_linear` | policies that are linear per group, as limits of the region solver |
 //! | `audit` | policies as plain SQL on a result, without the compiler |
+//! | `cases` | tests of policies: small worlds, and what must hold of them |
+
+/// The model of RAS (SOSP'21), expressions 1 to 7, as policies of a region.
+pub const RAS: &str = include_str!("../library/ras.sql");
 
 mod aggregate;
 mod audit;
+mod bound;
+mod cases;
 mod cell;
 mod cluster;
 mod compile;
@@ -34,16 +43,22 @@ mod lineage;
 mod plan;
 mod program;
 mod region;
+mod region_linear;
+mod relax;
 mod solve;
 mod source;
 mod text;
 mod world;
 
 pub use audit::{Finding, audit};
+pub use bound::Side;
+pub use cases::{CaseResult, TestError, TestFile};
 pub use cluster::Decides;
 pub use compile::{Compiled, Model};
 pub use error::PolicyError;
 pub use program::Size;
-pub use solve::{Amount, Effort, Outcome, PolicyRow, Solution, SolveError};
+pub use region_linear::group_limits;
+pub use relax::Relaxation;
+pub use solve::{Achieved, Amount, Effort, Outcome, PolicyRow, Solution, SolveError};
 pub use source::{Kind, Policies, Policy};
 pub use world::{Column, Decided, Table, Type, Value, World, WorldError};

@@ -1,10 +1,10 @@
 //! The one file that asks DataFusion to run something: tables, plans, rows, values of expressions.
 
 use crate::error::{Place, Refused};
-use crate::world::{Table, Type, Value, World};
+use crate::world::{Table, Type, Unusable, Value, World};
 use datafusion::arrow::array::{
-    ArrayRef, BooleanArray, Decimal128Array, Int64Array, RecordBatch, RecordBatchOptions,
-    StringArray,
+    ArrayRef, BooleanArray, Date32Array, Decimal128Array, Int64Array, RecordBatch,
+    RecordBatchOptions, StringArray,
 };
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::catalog::view::ViewTable;
@@ -34,6 +34,8 @@ const DECIMAL: (u8, i8) = (18, 6);
 /// A session with the tables of a world, read-only.
 pub(crate) struct Library {
     context: SessionContext,
+    /// Columns that are there but that no policy can read.
+    unusable: Vec<Unusable>,
 }
 
 impl Library {
@@ -46,7 +48,8 @@ impl Library {
         parser.map_string_types_to_utf8view = false;
         let runtime = RuntimeEnvBuilder::new().with_memory_limit(MEMORY_MAX, 1.0).build_arc();
         let runtime = runtime.map_err(refused)?;
-        let library = Library { context: SessionContext::new_with_config_rt(config, runtime) };
+        let context = SessionContext::new_with_config_rt(config, runtime);
+        let library = Library { context, unusable: world.unusable().to_vec() };
         for table in world.tables() {
             let batch = batch(table).map_err(refused)?;
             let table_of = MemTable::try_new(batch.schema(), vec![vec![batch]]).map_err(refused)?;
@@ -60,7 +63,8 @@ impl Library {
     pub fn plan(&self, query: &Query) -> Result<LogicalPlan, Refused> {
         let statement = Parsed::Statement(Box::new(Statement::Query(Box::new(query.clone()))));
         let state = self.context.state();
-        let plan = run(async { state.statement_to_plan(statement).await })?.map_err(refused)?;
+        let plan = run(async { state.statement_to_plan(statement).await })?;
+        let plan = plan.map_err(|error| self.explained(refused(error)))?;
         let analyzed = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {});
         let plan = analyzed.map_err(refused)?;
         // The same world has the same answer.
@@ -76,6 +80,19 @@ impl Library {
             return Err(Refused::new("random functions have no place in a policy").word("random"));
         }
         Ok(plan)
+    }
+
+    /// Says of a column that is said to be missing why it is not read, if it is there.
+    fn explained(&self, refused: Refused) -> Refused {
+        let missing = refused.message.strip_prefix("No field named ");
+        let name = missing.and_then(|rest| rest.split(". ").next());
+        let name = name.map(|name| name.rsplit('.').next().unwrap_or(name).trim_matches('"'));
+        match self.unusable.iter().find(|own| Some(own.column.as_str()) == name) {
+            Some(Unusable { table, column, reason }) => {
+                Refused { message: format!("column {column} of {table} {reason}"), ..refused }
+            }
+            None => refused,
+        }
     }
 
     /// Makes a plan readable under a name.
@@ -127,7 +144,9 @@ impl Library {
         let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options);
         let batch = batch.map_err(|error| refused(error.into()))?;
         let schema = DFSchema::try_from(schema).map_err(refused)?;
-        let state = self.context.state();
+        // A copy of the session's state has each function of the library in it.
+        let state = self.context.state_ref();
+        let state = state.read();
         // Functions such as coalesce are defined by what they are simplified to.
         let context = SimplifyContext::builder()
             .with_schema(Arc::new(schema.clone()))
@@ -202,6 +221,7 @@ fn data_type(of: Type) -> DataType {
         Type::Integer => DataType::Int64,
         Type::Decimal => DataType::Decimal128(DECIMAL.0, DECIMAL.1),
         Type::Boolean => DataType::Boolean,
+        Type::Date => DataType::Date32,
     }
 }
 
@@ -214,10 +234,41 @@ pub(crate) fn scalar(value: &Value, of: Type) -> ScalarValue {
             ScalarValue::Decimal128(Some(i128::from(*micro)), DECIMAL.0, DECIMAL.1)
         }
         (Value::Boolean(truth), _) => ScalarValue::Boolean(Some(*truth)),
+        (Value::Date(days), _) => ScalarValue::Date32(Some(*days)),
         (Value::Null, Type::Text) => ScalarValue::Utf8(None),
         (Value::Null, Type::Integer) => ScalarValue::Int64(None),
         (Value::Null, Type::Decimal) => ScalarValue::Decimal128(None, DECIMAL.0, DECIMAL.1),
         (Value::Null, Type::Boolean) => ScalarValue::Boolean(None),
+        (Value::Null, Type::Date) => ScalarValue::Date32(None),
+    }
+}
+
+/// A date as `YYYY-MM-DD`, in days since 1970-01-01.
+pub(crate) fn date(text: &str) -> Option<i32> {
+    let cast = ScalarValue::Utf8(Some(text.to_owned())).cast_to(&DataType::Date32);
+    match cast {
+        Ok(ScalarValue::Date32(days)) => days,
+        _ => None,
+    }
+}
+
+impl std::fmt::Display for Value {
+    /// As policies write it; NULL is empty.
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Value::Null => Ok(()),
+            Value::Text(text) => out.write_str(text),
+            Value::Integer(number) => write!(out, "{number}"),
+            Value::Decimal(micro) => {
+                let (sign, micro) = (if *micro < 0 { "-" } else { "" }, micro.unsigned_abs());
+                let part = format!("{:06}", micro % 1_000_000);
+                let part = part.trim_end_matches('0');
+                let point = if part.is_empty() { "" } else { "." };
+                write!(out, "{sign}{}{point}{part}", micro / 1_000_000)
+            }
+            Value::Boolean(truth) => write!(out, "{truth}"),
+            Value::Date(days) => write!(out, "{}", ScalarValue::Date32(Some(*days))),
+        }
     }
 }
 
@@ -239,6 +290,10 @@ fn batch(table: &Table) -> Result<RecordBatch, DataFusionError> {
             }))),
             Type::Boolean => Arc::new(BooleanArray::from_iter(cells().map(|cell| match cell {
                 Value::Boolean(truth) => Some(*truth),
+                _ => None,
+            }))),
+            Type::Date => Arc::new(Date32Array::from_iter(cells().map(|cell| match cell {
+                Value::Date(days) => Some(*days),
                 _ => None,
             }))),
             Type::Decimal => {

@@ -158,6 +158,16 @@ pub(crate) fn subquery(expr: &Expr) -> Option<&Subquery> {
     }
 }
 
+/// Whether an expression asks a subquery.
+pub(crate) fn asks(expr: &Expr) -> bool {
+    let mut found = false;
+    let looked = expr.apply(|part| {
+        found |= subquery(part).is_some();
+        Ok(TreeNodeRecursion::Continue)
+    });
+    found || looked.is_err()
+}
+
 /// Whether a plan reads columns of a query around it.
 pub(crate) fn reads_outside(plan: &LogicalPlan) -> bool {
     let mut found = false;

@@ -4,11 +4,12 @@ use crate::cell::{Cell, equal};
 use crate::error::Refused;
 use crate::formula::Formula;
 use crate::interpreter::{Interpreter, ROWS_MAX, Relation, Row, Scope, place_of, too_many};
-use crate::lineage::reads_outside;
-use datafusion::common::{NullEquality, ScalarValue};
-use datafusion::logical_expr::utils::split_conjunction;
-use datafusion::logical_expr::{Distinct, Expr, Join, JoinType, LogicalPlan, TableScan};
-use std::collections::{BTreeSet, HashMap};
+use crate::lineage::{asks, reads_outside};
+use crate::program::Program;
+use datafusion::common::{DFSchema, NullEquality, ScalarValue};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction};
+use datafusion::logical_expr::{Distinct, Expr, Join, JoinType, LogicalPlan, Operator, TableScan};
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -162,20 +163,23 @@ impl Interpreter<'_> {
         }
         let left = self.relation(&join.left, scope)?;
         let right = self.relation(&join.right, scope)?;
-        let (ones, others): (Vec<Expr>, Vec<Expr>) = join.on.iter().cloned().unzip();
+        let (keys, filter) = keys(join);
+        let (ones, others): (Vec<Expr>, Vec<Expr>) = keys.into_iter().unzip();
         let ones = self.columns(&ones, &left, scope)?;
         let others = self.columns(&others, &right, scope)?;
-        let pairs = pairs(&left, &right, ones.first(), others.first())?;
+        let pairs = pairs(&left, &right, ones.first(), others.first(), self.program)?;
+        // The index has compared the first keys.
+        let compared = usize::from(pairs.indexed);
         let schema = left.schema.join(&right.schema).map_err(crate::library::refused)?;
         let mut both = Relation { schema: Arc::new(schema), rows: Vec::new() };
         let mut from = Vec::new();
-        for (l, r) in pairs {
+        for (l, r, first) in pairs.found {
             let (one, other) = (&left.rows[l], &right.rows[r]);
-            let mut parts = vec![other.when.clone()];
+            let mut parts = vec![first, other.when.clone()];
             if join.join_type == JoinType::Inner {
                 parts.push(one.when.clone());
             }
-            for (ones, others) in ones.iter().zip(&others) {
+            for (ones, others) in ones.iter().zip(&others).skip(compared) {
                 parts.push(equal(&ones[l], &others[r], self.program)?);
             }
             let when = Formula::and(parts, self.program);
@@ -187,12 +191,12 @@ impl Interpreter<'_> {
         }
         if join.join_type == JoinType::Inner {
             both.schema = join.schema.clone();
-            return match &join.filter {
+            return match &filter {
                 Some(filter) => self.filtered(&both, filter, scope),
                 None => Ok(both),
             };
         }
-        if let Some(filter) = &join.filter {
+        if let Some(filter) = &filter {
             let passes = self.truths(filter, &both, scope)?;
             for (row, passes) in both.rows.iter_mut().zip(passes) {
                 row.when = Formula::and([row.when.clone(), passes.yes], self.program);
@@ -229,43 +233,87 @@ impl Interpreter<'_> {
     }
 }
 
-/// Pairs of rows whose first keys may be equal; all of them without keys.
+/// What must be equal in a join, left and right, and what else must hold. The planner leaves both in one
+/// filter, and only its optimizer would take them apart.
+fn keys(join: &Join) -> (Vec<(Expr, Expr)>, Option<Expr>) {
+    let (mut keys, mut rest) = (join.on.clone(), Vec::new());
+    let (left, right) = (join.left.schema(), join.right.schema());
+    let only = |expr: &Expr, schema: &DFSchema| {
+        let columns = expr.column_refs();
+        let around = expr.contains_outer() || asks(expr);
+        !around && !columns.is_empty() && columns.iter().all(|column| schema.has_column(column))
+    };
+    for part in join.filter.iter().flat_map(split_conjunction) {
+        match part {
+            Expr::BinaryExpr(of) if of.op == Operator::Eq => {
+                let (one, other) = (&*of.left, &*of.right);
+                if only(one, left) && only(other, right) {
+                    keys.push((one.clone(), other.clone()));
+                } else if only(other, left) && only(one, right) {
+                    keys.push((other.clone(), one.clone()));
+                } else {
+                    rest.push(part.clone());
+                }
+            }
+            other => rest.push(other.clone()),
+        }
+    }
+    (keys, conjunction(rest))
+}
+
+/// Pairs of rows, each with the condition under which the first keys are equal.
+struct Pairs {
+    found: Vec<(usize, usize, Formula)>,
+    /// Whether first keys were compared; without keys that are lists of values all rows are paired.
+    indexed: bool,
+}
+
 fn pairs(
     left: &Relation,
     right: &Relation,
     ones: Option<&Vec<Rc<Cell>>>,
     others: Option<&Vec<Rc<Cell>>>,
-) -> Result<Vec<(usize, usize)>, Refused> {
-    let cases = |column: Option<&Vec<Rc<Cell>>>| -> Option<Vec<Vec<ScalarValue>>> {
-        let values = column?.iter().map(|cell| match &**cell {
-            Cell::Cases(cases) => Some(cases.iter().map(|(_, value)| value.clone()).collect()),
-            _ => None,
-        });
-        values.collect()
-    };
+    program: &Program,
+) -> Result<Pairs, Refused> {
     let mut found = Vec::new();
-    if let (Some(ones), Some(others)) = (cases(ones), cases(others)) {
-        let mut by_value: HashMap<&ScalarValue, Vec<usize>> = HashMap::new();
-        for (r, values) in others.iter().enumerate() {
-            for value in values.iter().filter(|value| !value.is_null()) {
-                by_value.entry(value).or_default().push(r);
+    if let (Some(ones), Some(others)) =
+        (ones.and_then(|cells| lists(cells)), others.and_then(|cells| lists(cells)))
+    {
+        let mut by_value: HashMap<&ScalarValue, Vec<(usize, &Formula)>> = HashMap::new();
+        for (r, cases) in others.into_iter().enumerate() {
+            for (when, value) in cases.iter().filter(|(_, value)| !value.is_null()) {
+                by_value.entry(value).or_default().push((r, when));
             }
         }
-        for (l, values) in ones.iter().enumerate() {
-            let matches = values.iter().filter_map(|value| by_value.get(value));
-            let matches: BTreeSet<usize> = matches.flatten().copied().collect();
-            found.extend(matches.into_iter().map(|r| (l, r)));
+        for (l, cases) in ones.into_iter().enumerate() {
+            let mut equal: BTreeMap<usize, Vec<Formula>> = BTreeMap::new();
+            for (when, value) in cases {
+                for &(r, and) in by_value.get(value).map_or(&[][..], Vec::as_slice) {
+                    let both = Formula::and([when.clone(), and.clone()], program);
+                    equal.entry(r).or_default().push(both);
+                }
+            }
+            found.extend(equal.into_iter().map(|(r, any)| (l, r, Formula::or(any, program))));
             if found.len() > ROWS_MAX {
                 return Err(too_many("the join").word("join"));
             }
         }
-        return Ok(found);
+        return Ok(Pairs { found, indexed: true });
     }
     if left.rows.len().saturating_mul(right.rows.len()) > ROWS_MAX {
         return Err(too_many("the product").word("from"));
     }
     for l in 0..left.rows.len() {
-        found.extend((0..right.rows.len()).map(|r| (l, r)));
+        found.extend((0..right.rows.len()).map(|r| (l, r, Formula::True)));
     }
-    Ok(found)
+    Ok(Pairs { found, indexed: false })
+}
+
+/// The values of each cell of a column, if all have a list of them.
+fn lists(column: &[Rc<Cell>]) -> Option<Vec<&[(Formula, ScalarValue)]>> {
+    let values = column.iter().map(|cell| match &**cell {
+        Cell::Cases(cases) => Some(&cases[..]),
+        _ => None,
+    });
+    values.collect()
 }

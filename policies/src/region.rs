@@ -1,7 +1,8 @@
 //! The tables of a region.
 
-use crate::world::{Decided, Type, Value, World, WorldError, table};
-use fleet::{RegionSnapshot, ReservationIx, ReservationKind, Rru};
+use crate::world::{Column, Decided, Table, Type, Unusable, Value, World, WorldError, table};
+use fleet::{ExtraCells, ExtraTable, RegionSnapshot, ReservationIx, ReservationKind, Rru};
+use std::collections::BTreeMap;
 
 fn text(of: impl AsRef<str>) -> Value {
     Value::Text(of.as_ref().to_owned())
@@ -25,6 +26,18 @@ impl World {
     /// # Errors
     /// If an amount has more than 12 digits before the point.
     pub fn region(snapshot: &RegionSnapshot) -> Result<World, WorldError> {
+        World::region_with(snapshot, &[])
+    }
+
+    /// The same with columns that the snapshot has beyond its format.
+    ///
+    /// # Errors
+    /// If an amount has more than 12 digits before the point, or an extra column has the name of another
+    /// or a row that the region has not.
+    pub fn region_with(
+        snapshot: &RegionSnapshot,
+        extra: &[ExtraTable],
+    ) -> Result<World, WorldError> {
         use Type::{Boolean, Decimal, Integer, Text};
         let reservation = |ix: Option<ReservationIx>| {
             ix.map_or(Value::Null, |ix| text(&snapshot.reservations[ix.ix()].id))
@@ -96,7 +109,7 @@ impl World {
             decimal(weights.spread_beta)?,
             decimal(weights.buffer_tau)?,
         ];
-        let tables = vec![
+        let mut tables = vec![
             table(
                 "servers",
                 &[
@@ -153,7 +166,64 @@ impl World {
                 vec![weights],
             ),
         ];
+        let mut unusable = Vec::new();
+        for of in extra {
+            let name = of.of.table();
+            if let Some(table) = tables.iter_mut().find(|table| table.name == name) {
+                append(table, of)?;
+            }
+            unusable.extend(of.unusable.iter().map(|(column, reason)| Unusable {
+                table: name.to_owned(),
+                column: column.clone(),
+                reason: reason.clone(),
+            }));
+        }
         let (table, column) = ("servers".to_owned(), "target_reservation".to_owned());
-        World::new(tables, Decided { table, column, options, open })
+        let world = World::new(tables, Decided { table, column, options, open })?;
+        Ok(world.with_unusable(unusable))
+    }
+}
+
+/// Adds the extra columns of a table; rows that they do not name have NULL.
+fn append(table: &mut Table, extra: &ExtraTable) -> Result<(), WorldError> {
+    let file = extra.of.file();
+    let rows = table.rows.iter().enumerate();
+    let by_key: BTreeMap<String, usize> =
+        rows.map(|(row, cells)| (cells[0].to_string(), row)).collect();
+    let mut at = Vec::with_capacity(extra.keys.len());
+    for key in &extra.keys {
+        let row = by_key.get(&**key).copied().ok_or_else(|| WorldError {
+            message: format!("{file}: {} {key:?} is not in the region", extra.of.key()),
+        })?;
+        at.push(row);
+    }
+    for column in &extra.columns {
+        if table.columns.iter().any(|own| own.name == column.name) {
+            let message =
+                format!("{file}: column {:?} has the name of a column of policies", column.name);
+            return Err(WorldError { message });
+        }
+        let (of, cells) = values(&column.cells);
+        table.columns.push(Column { name: column.name.clone(), of });
+        table.rows.iter_mut().for_each(|row| row.push(Value::Null));
+        for (&row, value) in at.iter().zip(cells) {
+            if let Some(cell) = table.rows[row].last_mut() {
+                *cell = value;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn values(cells: &ExtraCells) -> (Type, Vec<Value>) {
+    fn each<T: Clone>(cells: &[Option<T>], of: impl Fn(T) -> Value) -> Vec<Value> {
+        cells.iter().map(|cell| cell.clone().map_or(Value::Null, &of)).collect()
+    }
+    match cells {
+        ExtraCells::Text(cells) => (Type::Text, each(cells, text)),
+        ExtraCells::Integer(cells) => (Type::Integer, each(cells, Value::Integer)),
+        ExtraCells::Decimal(cells) => (Type::Decimal, each(cells, Value::Decimal)),
+        ExtraCells::Boolean(cells) => (Type::Boolean, each(cells, Value::Boolean)),
+        ExtraCells::Date(cells) => (Type::Date, each(cells, Value::Date)),
     }
 }

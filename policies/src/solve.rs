@@ -1,7 +1,7 @@
 //! The best decisions under the policies, or a smallest contradiction.
 
 use crate::compile::{Model, Options, Unit};
-use crate::formula::{Formula, Lin, Overflow};
+use crate::formula::{Formula, Lin, Overflow, Var};
 use crate::program::Size;
 use crate::world::Value;
 use async_solver::backend::{LpRequest, WHOLE};
@@ -26,14 +26,15 @@ pub struct Amount {
 }
 
 impl Amount {
-    fn of(lin: &Lin, values: &[i128]) -> Result<Amount, Overflow> {
+    pub(crate) fn of(lin: &Lin, values: &[i128]) -> Result<Amount, Overflow> {
         let units = lin.value(&|var| values[var.ix()])?;
         Ok(Amount { units, scale: lin.scale })
     }
 
     /// The nearest float.
     pub fn to_f64(self) -> f64 {
-        self.units as f64 / 10_f64.powi(i32::try_from(self.scale).unwrap_or(i32::MAX))
+        // Reading the exact text rounds once.
+        self.to_string().parse().unwrap_or(f64::NAN)
     }
 }
 
@@ -56,6 +57,25 @@ pub struct PolicyRow {
     pub policy: String,
     /// The row, by its group or the names of what it is about.
     pub row: String,
+    /// Its position among all rows of the model.
+    pub(crate) unit: usize,
+}
+
+impl fmt::Display for PolicyRow {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.policy, self.row)
+    }
+}
+
+/// What a solution makes of a soft policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Achieved {
+    /// The policy.
+    pub policy: String,
+    /// Its number, or how many of its rows fail.
+    pub value: Amount,
+    /// What that adds to the cost: the weight times the rows that fail, or less the weight times the number.
+    pub cost: Amount,
 }
 
 /// Decisions that satisfy each hard policy at the least cost.
@@ -65,8 +85,8 @@ pub struct Solution {
     pub assignment: Vec<Value>,
     /// What is minimized: less each goal times its weight, plus the weight of each row that fails.
     pub cost: Amount,
-    /// Each soft policy: its number, or how many of its rows fail.
-    pub goals: Vec<(String, Amount)>,
+    /// Each soft policy.
+    pub goals: Vec<Achieved>,
 }
 
 /// What a solve ends with.
@@ -138,24 +158,64 @@ impl Model {
         let Some(chosen) = self.run(backend, effort, &formulas(&self.units), &cost)? else {
             return Ok(Outcome::Impossible(self.contradiction(backend, effort)?));
         };
-        let values = self.program.values(&chosen)?;
-        for unit in &self.units {
-            if !unit.formula.holds(&|var| values[var.ix()])? {
-                return Err(SolveError::Inexact(named(unit)));
+        Ok(Outcome::Solved(self.solution(&chosen)?))
+    }
+
+    /// Of the assignments that cost no more than a solution, one that changes the fewest cells of `today`,
+    /// which has one for each row; the solution itself if HiGHS finds no better one in time.
+    ///
+    /// # Errors
+    /// If amounts are too large.
+    pub fn nearest(
+        &self,
+        backend: &dyn Backend,
+        effort: Effort,
+        today: &[Value],
+        solution: Solution,
+    ) -> Result<Solution, SolveError> {
+        let cost = self.cost()?;
+        let best = Lin::constant(solution.cost.units, solution.cost.scale);
+        let limit = Formula::at_most_zero(cost.minus(&best)?);
+        let (mut changes, mut first) = (Lin::default(), 0);
+        for (cell, today) in self.cells.iter().zip(today) {
+            let Options::Open(values) = cell else { continue };
+            let kept = values.iter().position(|value| value == today);
+            if let Some(var) = kept.and_then(|at| Var::new(first + at)) {
+                changes.add(&Lin::var(var).times(-1)?)?;
             }
+            first += values.len();
         }
+        let mut hold = formulas(&self.units);
+        hold.push(&limit);
+        let Ok(Some(chosen)) = self.run(backend, effort, &hold, &changes) else {
+            return Ok(solution);
+        };
+        // In exact numbers, what HiGHS calls within the limit may be beyond it.
+        Ok(match self.solution(&chosen) {
+            Ok(nearest) if nearest.cost.units <= solution.cost.units => nearest,
+            _ => solution,
+        })
+    }
+
+    /// What values of the decided cells, by position, come down to, checked in exact numbers.
+    fn solution(&self, chosen: &[usize]) -> Result<Solution, SolveError> {
+        let cost = self.cost()?;
+        let values = self.program.values(chosen)?;
+        self.verified(&values, None)?;
         let mut slots = chosen.iter();
         let cell = |cell: &Options| match cell {
             Options::Kept(value) => value.clone(),
             Options::Open(values) => values[*slots.next().unwrap_or(&0)].clone(),
         };
         let assignment = self.cells.iter().map(cell).collect();
-        let goals = self
-            .goals
-            .iter()
-            .map(|goal| Ok((goal.policy.clone(), Amount::of(&goal.value, &values)?)));
+        let goals = self.goals.iter().map(|goal| {
+            let policy = goal.policy.clone();
+            let (value, cost) = (&goal.value, &goal.cost);
+            let (value, cost) = (Amount::of(value, &values)?, Amount::of(cost, &values)?);
+            Ok(Achieved { policy, value, cost })
+        });
         let goals = goals.collect::<Result<_, Overflow>>()?;
-        Ok(Outcome::Solved(Solution { assignment, cost: Amount::of(&cost, &values)?, goals }))
+        Ok(Solution { assignment, cost: Amount::of(&cost, &values)?, goals })
     }
 
     /// The rows of hard policies that an assignment breaks, by the compiled formulas.
@@ -176,16 +236,31 @@ impl Model {
         }
         let values = self.program.values(&chosen)?;
         let mut broken = Vec::new();
-        for unit in &self.units {
+        for (ix, unit) in self.units.iter().enumerate() {
             if !unit.formula.holds(&|var| values[var.ix()])? {
-                broken.push(named(unit));
+                broken.push(self.named(ix));
             }
         }
         Ok(broken)
     }
 
+    /// Checks in exact numbers that each row holds, but for one that may be left out.
+    pub(crate) fn verified(&self, values: &[i128], but: Option<usize>) -> Result<(), SolveError> {
+        for (ix, unit) in self.units.iter().enumerate().filter(|(ix, _)| Some(*ix) != but) {
+            if !unit.formula.holds(&|var| values[var.ix()])? {
+                return Err(SolveError::Inexact(self.named(ix)));
+            }
+        }
+        Ok(())
+    }
+
+    fn named(&self, unit: usize) -> PolicyRow {
+        let of = &self.units[unit];
+        PolicyRow { policy: of.policy.clone(), row: of.row.clone(), unit }
+    }
+
     /// The positions of the best values; `None` if no assignment satisfies all.
-    fn run(
+    pub(crate) fn run(
         &self,
         backend: &dyn Backend,
         effort: Effort,
@@ -225,14 +300,17 @@ impl Model {
         backend: &dyn Backend,
         effort: Effort,
     ) -> Result<Vec<PolicyRow>, SolveError> {
-        let mut left: Vec<&Unit> = self.units.iter().collect();
+        let mut left: Vec<usize> = (0..self.units.len()).collect();
         let mut part = left.len().div_ceil(2).max(1);
         loop {
             let mut at = 0;
             while at < left.len() {
                 let end = (at + part).min(left.len());
-                let rest: Vec<&Formula> =
-                    left[..at].iter().chain(&left[end..]).map(|unit| &unit.formula).collect();
+                let rest: Vec<&Formula> = left[..at]
+                    .iter()
+                    .chain(&left[end..])
+                    .map(|&unit| &self.units[unit].formula)
+                    .collect();
                 if self.run(backend, effort, &rest, &Lin::default())?.is_none() {
                     left.drain(at..end);
                 } else {
@@ -244,14 +322,10 @@ impl Model {
             }
             part = part.div_ceil(2);
         }
-        Ok(left.into_iter().map(named).collect())
+        Ok(left.into_iter().map(|unit| self.named(unit)).collect())
     }
 }
 
 fn formulas(units: &[Unit]) -> Vec<&Formula> {
     units.iter().map(|unit| &unit.formula).collect()
-}
-
-fn named(unit: &Unit) -> PolicyRow {
-    PolicyRow { policy: unit.policy.clone(), row: unit.row.clone() }
 }

@@ -11,6 +11,7 @@
 //! Cells are separated by spaces; `-` is NULL. `keep` names rows, by their first cell, that keep what
 //! they have. A line may end with a comment after `#`.
 
+use crate::library::date;
 use crate::source::micro;
 use crate::world::{Column, Decided, Table, Type, Value, World, WorldError};
 
@@ -65,6 +66,18 @@ impl World {
     }
 }
 
+/// A cell as worlds in text write it.
+pub(crate) fn shown(value: &Value) -> String {
+    if *value == Value::Null { "-".to_owned() } else { value.to_string() }
+}
+
+/// What rows of the decided table are called: their first cells.
+pub(crate) fn names(world: &World) -> Vec<String> {
+    let table = world.tables().iter().find(|table| table.name == world.decided().table);
+    let rows = table.map_or(&[][..], |table| &table.rows);
+    rows.iter().map(|row| row.first().map(shown).unwrap_or_default()).collect()
+}
+
 fn table(text: &str) -> Result<Table, &'static str> {
     let (name, columns) = text.split_once(':').ok_or("write table NAME: COLUMN TYPE, ...")?;
     let column = |column: &str| {
@@ -74,7 +87,8 @@ fn table(text: &str) -> Result<Table, &'static str> {
             "integer" => Type::Integer,
             "decimal" => Type::Decimal,
             "boolean" => Type::Boolean,
-            _ => return Err("types are text, integer, decimal and boolean"),
+            "date" => Type::Date,
+            _ => return Err("types are text, integer, decimal, boolean and date"),
         };
         Ok(Column { name: name.to_owned(), of })
     };
@@ -91,5 +105,6 @@ fn value(cell: &str, of: Type) -> Result<Value, &'static str> {
         Type::Integer => cell.parse().map(Value::Integer).map_err(|_| "an integer was expected"),
         Type::Decimal => micro(cell).map(Value::Decimal).ok_or("a decimal was expected"),
         Type::Boolean => cell.parse().map(Value::Boolean).map_err(|_| "write true or false"),
+        Type::Date => date(cell).map(Value::Date).ok_or("write a date as 2026-01-31"),
     }
 }

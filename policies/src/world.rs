@@ -13,6 +13,8 @@ pub enum Type {
     Decimal,
     /// True or false.
     Boolean,
+    /// Dates.
+    Date,
 }
 
 /// A cell.
@@ -28,6 +30,8 @@ pub enum Value {
     Decimal(i64),
     /// A truth value.
     Boolean(bool),
+    /// A date, in days since 1970-01-01.
+    Date(i32),
 }
 
 impl Value {
@@ -41,6 +45,7 @@ impl Value {
                 of == Type::Decimal && micro.unsigned_abs() < 1_000_000_000_000_000_000
             }
             Value::Boolean(_) => of == Type::Boolean,
+            Value::Date(_) => of == Type::Date,
         }
     }
 }
@@ -78,10 +83,20 @@ pub struct Decided {
     pub open: Vec<bool>,
 }
 
+/// A column that is there but that no policy can read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unusable {
+    pub table: String,
+    pub column: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
 /// Tables, one column of which is decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct World {
     tables: Vec<Table>,
+    unusable: Vec<Unusable>,
     decided: Decided,
     column: usize,
 }
@@ -158,7 +173,15 @@ impl World {
         if !decided.options.iter().all(|value| value.fits(of)) {
             return broken(format!("{}: an option is no {of:?}", decided.column));
         }
-        Ok(World { tables, decided, column })
+        Ok(World { tables, unusable: Vec::new(), decided, column })
+    }
+
+    pub(crate) fn with_unusable(self, unusable: Vec<Unusable>) -> World {
+        World { unusable, ..self }
+    }
+
+    pub(crate) fn unusable(&self) -> &[Unusable] {
+        &self.unusable
     }
 
     /// The tables.
@@ -201,7 +224,8 @@ impl World {
                 row[self.column] = value.clone();
             }
         }
-        World::new(tables, self.decided.clone())
+        let world = World::new(tables, self.decided.clone())?;
+        Ok(world.with_unusable(self.unusable.clone()))
     }
 }
 

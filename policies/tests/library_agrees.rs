@@ -38,6 +38,8 @@ const POLICIES: &[&str] = &[
     "s.server_id FROM servers s JOIN pools p ON p.pool = s.target WHERE p.cap >= s.cores",
     "s.server_id FROM servers s JOIN pools p ON p.pool = s.target WHERE p.tier = 1",
     "a.msb FROM servers a JOIN servers b ON a.server_id < b.server_id AND a.msb <> b.msb WHERE a.target <> b.target",
+    "a.msb FROM servers a JOIN servers b ON a.target = b.target AND upper(a.msb) = upper(b.msb) AND a.server_id < b.server_id WHERE a.target <> 'web'",
+    "s.server_id FROM servers s LEFT ANTI JOIN bans b ON s.target = b.pool AND b.msb = s.msb AND s.cores > 1 WHERE s.cores <> 2",
     "s.server_id FROM servers s LEFT ANTI JOIN bans b ON b.pool = s.target WHERE s.target = 'db'",
     "s.server_id FROM servers s LEFT SEMI JOIN bans b ON b.pool = s.target WHERE s.msb = 'm0'",
     // Subqueries.

@@ -81,8 +81,8 @@ impl Session {
                     Outcome::Solved(solution) => {
                         let cells: Vec<String> = solution.assignment.iter().map(cell).collect();
                         let _ = writeln!(out, "cost {}", solution.cost);
-                        for (policy, value) in &solution.goals {
-                            let _ = writeln!(out, "{policy}: {value}");
+                        for of in &solution.goals {
+                            let _ = writeln!(out, "{}: {}, costs {}", of.policy, of.value, of.cost);
                         }
                         if case.args.contains_key("show") {
                             let _ = writeln!(out, "{}", cells.join(" "));
@@ -95,8 +95,14 @@ impl Session {
                     }
                     Outcome::Impossible(rows) => {
                         out.push_str("impossible:\n");
-                        for row in rows {
-                            let _ = writeln!(out, "  {}: {}", row.policy, row.row);
+                        let relaxed = model.relaxations(&InProcess, effort, &rows);
+                        let relaxed = relaxed.map_err(|error| error.to_string())?;
+                        for row in &rows {
+                            let _ = writeln!(out, "  {row}");
+                        }
+                        out.push_str("relaxed alone:\n");
+                        for (row, relaxation) in rows.iter().zip(relaxed) {
+                            let _ = writeln!(out, "  {}", relaxation.of(row));
                         }
                     }
                 }

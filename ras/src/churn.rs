@@ -44,6 +44,8 @@ pub fn churn(
             settings: settings.clone(),
             began,
             warm: last.as_deref().and_then(|folder| warm::read(folder, &reporter)),
+            limits: Arc::default(),
+            check: None,
         };
         let solved = solve::run(&job, &reporter).with_context(|| format!("hour {hour}"))?;
         ensure!(!interrupt::asked(), "interrupted in hour {hour}");

@@ -2,6 +2,7 @@
 //! is implemented in [`crate::command`].
 
 mod apply;
+mod autosize;
 mod config;
 mod contract;
 mod files;
@@ -26,6 +27,7 @@ mod store;
 mod token;
 
 pub use apply::{Apply, Explain, ExplainResult, Next};
+pub use autosize::{AutosizeAction, AutosizeOf, SetAutosize};
 pub use config::ConfigAction;
 pub use contract::{ContractAction, ContractOf, SetContract};
 pub use files::{Audit, Demo, FleetProfile, Generate, Inspect, Report, Solve, State};
@@ -47,7 +49,10 @@ pub use place::{
 };
 pub use plan::{Plan, PlanSnapshot};
 #[cfg(feature = "policies")]
-pub use policy::{CheckPolicies, DecidedReplicas, PoliciesOf, PolicyCommand, SolvePolicies};
+pub use policy::{
+    CheckPolicies, DecidedReplicas, DiffPolicies, PoliciesOf, PolicyCommand, SolvePolicies,
+    TestPolicies, TryPolicies, WorldOf,
+};
 pub use postgres::StoreOptions;
 pub use profile::{Profile, ProfileAction};
 pub use read::{Filter, Get, Kind, List, One, TableOptions, Watching};

@@ -41,6 +41,7 @@ pub mod memory;
 pub mod mistake;
 mod nice;
 pub mod number;
+pub mod offers;
 pub mod overrides;
 pub mod plan_answer;
 pub mod plan_text;

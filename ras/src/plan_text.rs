@@ -78,14 +78,14 @@ fn refusal(refusal: &Refusal) -> String {
         text += &format!("\n   {holder}");
     }
     if !refusal.limits.is_empty() {
-        text += "\n limits that block it together:";
+        text += "\n in its way; each with what could be granted if it alone were gone:";
     }
     for limit in &refusal.limits {
         let (name, without) = (limit.limit.as_str(), amount(limit.without));
-        text += &format!("\n   {name}: {}; {without} RRU without it", limit.sentence);
+        text += &format!("\n   {name}: {} ({without} RRU)", limit.sentence);
     }
     text += if refusal.alternatives.is_empty() {
-        "\n no single concession was found with which it would be granted in full"
+        "\n no smaller or more flexible request was found that would be granted in full"
     } else {
         "\n each of these would be granted in full:"
     };
@@ -97,28 +97,28 @@ fn refusal(refusal: &Refusal) -> String {
 
 fn proof(answer: &Quote) -> String {
     let clean = if answer.audit_clean {
-        "the audit found no reservation worse off than today"
+        "checked: no reservation ends worse off than today"
     } else {
-        "the audit found broken rules (a bug)"
+        "the check of the plan found broken rules (a bug)"
     };
     let missing = answer.surely_missing_rru;
     let proved = if answer.refusal.is_none() {
         // The price of any other way to grant it is at least that.
         let least = answer.cost.price - (answer.primal - answer.dual_bound);
         if least + PRICE_SHOWN >= answer.cost.price {
-            "; proved: no way to grant it has a lower price".to_owned()
+            "; proved: no plan that grants it is cheaper".to_owned()
         } else {
-            format!("; proved: no way to grant it has a price below {least:+.2}")
+            format!("; a cheaper plan may exist, but none below {least:+.2} (proved)")
         }
     } else if missing > 0.0 {
         format!(
-            "; proved: at least {:.1} RRU of it cannot be granted unless a reservation as important gives up capacity",
+            "; proved: at least {:.1} RRU of it are out of reach while reservations that are as important keep what they have",
             (10.0 * missing).floor() / 10.0
         )
     } else {
-        "; not proved: a longer search may find more".to_owned()
+        "; a longer search may find more".to_owned()
     };
-    let end = if answer.complete { "" } else { "; the search ran out of time" };
+    let end = if answer.complete { "" } else { "; the search was ended by its deadline" };
     format!("{clean}{proved}{end}")
 }
 

@@ -7,7 +7,9 @@ use ::report::solve_report::{
     self as report, DatacenterMsbs, Ending, Moment, MsbShares, PhaseTime, ReservationRow,
     ReservationShares, Seconds, SolveReport,
 };
-use async_solver::{HeldBack, Phase1, Phase2, Progress, Sizes, SolveStats, StepTime, Termination};
+use async_solver::{
+    HeldBack, LimitUse, Phase1, Phase2, Progress, Sizes, SolveStats, StepTime, Termination,
+};
 use datasets::schema::RESULT_FORMAT;
 use fleet::audit::{AuditReport, ClaimedMoves, ReservationAudit};
 use fleet::{RegionSnapshot, ReservationKind, ReservationName, Rru};
@@ -118,12 +120,17 @@ pub fn assemble(inputs: &ReportInputs) -> SolveReport {
         steps: of_solver.steps.iter().cloned().map(step).collect(),
         history: of_solver.history.iter().cloned().map(moment).collect(),
         held_back: Some(report::HeldBack { passes, pinned, moves }),
+        limits: of_solver.limits.iter().cloned().map(limit).collect(),
         sizes: Some(sizes(snapshot, of_solver)),
         peak_memory_bytes: memory::peak_of_this_process(),
         highs_peak_memory_bytes: inputs.highs_memory,
         reservations: reservations(audit, inputs.reasons),
         msb_shares: Some(msb_shares(snapshot, audit)),
     }
+}
+
+fn limit(LimitUse { name, most, before, after, price }: LimitUse) -> report::GroupLimit {
+    report::GroupLimit { name, most, before, after, price }
 }
 
 fn phase1(of: &Phase1) -> report::Phase1 {

@@ -77,5 +77,5 @@ pub fn write_text(file: &Path, page: &str) -> Result<()> {
         temporary.persist(file)?;
         Ok(())
     };
-    write().with_context(|| format!("cannot write the page to {}", file.display()))
+    write().with_context(|| format!("cannot write {}", file.display()))
 }

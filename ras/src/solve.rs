@@ -12,7 +12,8 @@ use crate::report_json::{self, ReportInputs, Timing};
 use crate::settings::Settings;
 use anyhow::{Context, Result, bail};
 use async_solver::{
-    Progress, SolveEnv, SolveOutcome, SolveStats, SolverConfig, Termination, WarmStart, Whole,
+    GroupLimits, LimitUse, Progress, SolveEnv, SolveOutcome, SolveStats, SolverConfig, Termination,
+    WarmStart, Whole, solve_within,
 };
 use fleet::audit::{AuditReport, audit};
 use fleet::{RegionSnapshot, ReservationName, Targets};
@@ -52,7 +53,14 @@ pub struct Job {
     pub began: Instant,
     /// The warm start.
     pub warm: Option<WarmStart>,
+    /// Limits of groups.
+    pub limits: Arc<GroupLimits>,
+    /// What else an assignment must pass before it is a result.
+    pub check: Option<Check>,
 }
+
+/// Objections to an assignment, by code that shares nothing with the solver.
+pub type Check = Box<dyn Fn(&Targets) -> Result<Vec<String>>>;
 
 /// A completed solve, with its result on disk.
 pub struct Solved {
@@ -77,7 +85,10 @@ pub fn run(job: &Job, reporter: &Reporter) -> Result<Solved> {
     interrupt::listen()?;
     let highs = HighsProcess::of_this_binary(job.settings.highs_memory)
         .context("cannot find the program's own executable, to run HiGHS")?;
-    run_with(job, reporter, highs, async_solver::solve)
+    let limits = Arc::clone(&job.limits);
+    run_with(job, reporter, highs, move |snapshot, config, env| {
+        solve_within(snapshot, &limits, config, env)
+    })
 }
 
 /// Messages from the solver's thread.
@@ -288,10 +299,15 @@ pub struct AuditFailed {
 }
 
 /// Audits targets and compares the solver's figures with the findings.
-fn conclude(job: &Job, targets: Targets, stats: SolveStats, ending: Ending) -> Result<Checked> {
+fn conclude(job: &Job, targets: Targets, mut stats: SolveStats, ending: Ending) -> Result<Checked> {
     let begun = Instant::now();
     if targets.holders().len() != job.snapshot.servers.len() {
         bail!("the solver's targets are for another number of servers (a bug)");
+    }
+    // Counted server by server, independently of the solver.
+    let limits = job.limits.report(&job.snapshot, &targets);
+    if stats.limits.is_empty() {
+        stats.limits.clone_from(&limits);
     }
     let audit = audit(&job.snapshot, &targets);
     let reasons = reasons::of_all(&job.snapshot, &targets, &audit);
@@ -301,6 +317,18 @@ fn conclude(job: &Job, targets: Targets, stats: SolveStats, ending: Ending) -> R
     let mut objections: Vec<String> =
         checked.audit.violations.iter().map(ToString::to_string).collect();
     objections.extend(checked.audit.compare(&claims).iter().map(ToString::to_string));
+    for (of, claimed) in limits.iter().zip(&checked.stats.limits) {
+        if !of.is_kept() || of.after != claimed.after {
+            let LimitUse { name, most, before, after, .. } = of;
+            let claimed = claimed.after;
+            objections.push(format!(
+                "limit `{name}`: {after}, claimed {claimed}; at most {most}, today {before}"
+            ));
+        }
+    }
+    if let Some(check) = &job.check {
+        objections.extend(check(&checked.targets)?);
+    }
     if objections.is_empty() {
         return Ok(Checked { audit_seconds: begun.elapsed().as_secs_f64(), ..checked });
     }
@@ -388,6 +416,8 @@ mod tests {
             settings,
             began: Instant::now(),
             warm: None,
+            limits: Arc::default(),
+            check: None,
         }
     }
 

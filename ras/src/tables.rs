@@ -5,9 +5,10 @@ use crate::number::{amount, count, percent, seconds};
 use crate::quantity::show_bytes;
 use crate::solve::Solved;
 use fleet::audit::{AuditReport, ReservationAudit};
+use fleet::number::decimal;
 use fleet::{ReservationKind, Rru};
 use report::SolveReport;
-use report::solve_report::Phase1;
+use report::solve_report::{GroupLimit, Phase1};
 
 /// Maximum number of rows shown of tables that grow with the region.
 const ROWS_MAX: usize = 40;
@@ -20,6 +21,9 @@ pub fn end_report(solved: &Solved, shown: Rows) -> String {
     let mut text = reservations(&solved.audit, shown);
     if solved.audit.shortfall > Rru::ZERO {
         text.push_str(&format!("\n\n{}", shortfalls(solved, shown)));
+    }
+    if !solved.report.limits.is_empty() {
+        text.push_str(&format!("\n\n{}", limits(&solved.report.limits, shown)));
     }
     text.push_str(&format!("\n\n{}", facts(solved)));
     if let Some(steps) = steps(&solved.report) {
@@ -70,6 +74,31 @@ fn shortfalls(solved: &Solved, shown: Rows) -> String {
             amount(row.unguaranteed()),
             reason.map_or("not solved", |reason| reason.token).to_owned(),
             reason.map_or_else(String::new, |reason| reason.sentence.clone()),
+        ]);
+    }
+    shown.below(&table, rows.len())
+}
+
+/// Limits of groups: those with the highest price first, then those that are nearest to their bound.
+fn limits(limits: &[GroupLimit], shown: Rows) -> String {
+    let mut table = Table::new(&["limit", "today", "result", "price of 1 %"], 1..4);
+    let mut rows: Vec<&GroupLimit> = limits.iter().collect();
+    let left = |of: &GroupLimit| of.most.saturating_sub(of.after) as f64 / of.most.max(1) as f64;
+    let worth = |of: &GroupLimit| of.price * of.most as f64;
+    // Units differ from policy to policy. Of nothing there is no share.
+    let share = |sum: i64, most: i64| match most {
+        0 => sum.to_string(),
+        _ => percent(sum as f64 / most as f64),
+    };
+    rows.sort_by(|a, b| {
+        worth(b).total_cmp(&worth(a)).then(left(a).total_cmp(&left(b))).then(a.name.cmp(&b.name))
+    });
+    for of in rows.iter().take(shown.most(ROWS_MAX)) {
+        table.add_row([
+            of.name.clone(),
+            share(of.before, of.most),
+            share(of.after, of.most),
+            if of.price > 0.0 { decimal(worth(of) / 100.0) } else { "-".to_owned() },
         ]);
     }
     shown.below(&table, rows.len())

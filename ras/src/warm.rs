@@ -56,7 +56,7 @@ mod tests {
         let file = folder.path().join(datasets::schema::WARM_FILE);
         assert_eq!(read(folder.path(), &reporter), None);
         let price = WarmPrice { msb: "m0".into(), hardware_type: "t".into(), price: 0.1 };
-        let warm = WarmStart { prices: vec![price] };
+        let warm = WarmStart { prices: vec![price], ..WarmStart::default() };
         let text = to_json(&warm).to_string();
         std::fs::write(&file, &text).expect("written");
         assert_eq!(read(folder.path(), &reporter), Some(warm.clone()));

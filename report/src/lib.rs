@@ -41,7 +41,7 @@ mod tests;
 pub mod thrash;
 
 pub use self::forecast::{WarmPage, WarmSeries, render as render_warm};
-pub use self::placement::{PlacementPage, render as render_placement};
+pub use self::placement::{Emptied, PlacementPage, render as render_placement};
 use assignment::AssignmentSummary;
 use buffer::BufferShares;
 use fleet::{RegionSnapshot, Targets};

@@ -76,6 +76,9 @@ pub struct SolveReport {
     pub history: Vec<Moment>,
     /// What was held back.
     pub held_back: Option<HeldBack>,
+    /// Limits of groups, as policies set them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<GroupLimit>,
     /// Sizes of the model.
     pub sizes: Option<Sizes>,
     /// Largest resident memory of the process.
@@ -86,6 +89,21 @@ pub struct SolveReport {
     pub reservations: Vec<ReservationRow>,
     /// The largest reservations by MSB.
     pub msb_shares: Option<MsbShares>,
+}
+
+/// What a group of servers adds up to, in a unit of the policy's.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GroupLimit {
+    /// The policy, and the group where it has groups.
+    pub name: String,
+    /// The bound.
+    pub most: i64,
+    /// The sum today.
+    pub before: i64,
+    /// The sum of the result. Above the bound only if it was so today, and then by no more.
+    pub after: i64,
+    /// What one unit more would save at most, to first order, in units of the objective.
+    pub price: f64,
 }
 
 /// The origin of a run's result.

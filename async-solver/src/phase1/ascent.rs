@@ -169,14 +169,14 @@ impl<'a> Run<'a> {
 
     /// An ascent from zero prices.
     pub(super) fn ascent_from_zero(&self) -> VolumeAlgorithm {
-        let zero = self.at(vec![0.0; self.model.pools.len()]);
+        let zero = self.at(vec![0.0; self.model.prices()]);
         VolumeAlgorithm::new(zero, PARAMS.ascent.target_cold, VolumeParams::STEADY)
     }
 
     /// An ascent over a short distance, from the last solve's prices, or from zero where the bound is higher
     /// there, as it may be after requests shrank.
     pub(super) fn ascent_from_last(&self, last: Vec<f64>) -> VolumeAlgorithm {
-        let (zero, last) = (self.at(vec![0.0; self.model.pools.len()]), self.at(last));
+        let (zero, last) = (self.at(vec![0.0; self.model.prices()]), self.at(last));
         let (start, target) = if last.value > zero.value {
             (last, PARAMS.ascent.target_warm)
         } else {

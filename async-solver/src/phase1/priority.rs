@@ -106,7 +106,7 @@ impl<'a> Run<'a> {
             ControlFlow::Continue(prices) => Some(prices.prices.clone()),
             ControlFlow::Break(_) => from,
         };
-        let start = run.at(prices.unwrap_or_else(|| vec![0.0; ordered.pools.len()]));
+        let start = run.at(prices.unwrap_or_else(|| vec![0.0; ordered.prices()]));
         let target = PARAMS.priority.ascent_target;
         let mut ascent = VolumeAlgorithm::new(start, target, VolumeParams::STEADY);
         let prices = run.ascend(&mut ascent, PARAMS.priority.ascent_steps);

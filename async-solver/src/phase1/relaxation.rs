@@ -33,7 +33,7 @@ impl Run<'_> {
         let counts = |term| lp.counts(self.model, term, &solution.columns);
         let fractional = (0..self.model.terms.len()).map(counts).collect();
         let duals = solution.row_duals.iter().chain(std::iter::repeat(&0.0));
-        let prices = duals.take(self.model.pools.len()).map(|dual| (-dual).max(0.0));
+        let prices = duals.take(self.model.prices()).map(|dual| (-dual).max(0.0));
         let prices = prices.map(|price| if price < 1e-9 { 0.0 } else { price }).collect();
         let mut ascent =
             VolumeAlgorithm::new(self.at(prices), PARAMS.lp.ascent_target, VolumeParams::STEADY);

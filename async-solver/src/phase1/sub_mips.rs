@@ -56,7 +56,7 @@ impl Run<'_> {
         }
         let bound = sub_mip.bound(&solution);
         let bound = bound - PARAMS.sub_mip.whole_safety * bound.abs().max(1.0);
-        if bound > self.dual_bound {
+        if bound > self.dual_bound && !self.model.is_restricted() {
             self.dual_bound = bound.min(self.primal());
             self.proof = Proof::BranchAndBound;
             self.note("mip");

@@ -11,6 +11,7 @@
 use super::relaxed::Relaxed;
 use super::rounding::half_a_server;
 use crate::formulation::Lp;
+use crate::limit_rows::LimitRows;
 use crate::lp::LpRequest;
 use crate::means::Means;
 use crate::model::{Item, Model, MsbSlice, Pool, Term};
@@ -217,7 +218,8 @@ impl Exchange<'_> {
         for (&term, counts) in terms.iter().zip(counts) {
             found.set(model, term, counts);
         }
-        if found.used.iter().zip(&model.pools).any(|(&used, pool)| used > pool.size) {
+        let overfilled = found.used.iter().zip(&model.pools).any(|(&used, pool)| used > pool.size);
+        if overfilled || !found.is_within_limits(model) {
             return None;
         }
         let total = |of: &State| of.total(model, self.ineligible_held);
@@ -272,7 +274,7 @@ impl Part {
                         held_here.push(0);
                     }
                     held_here[pool as usize] += state.counts[number][item];
-                    part.items.push(Item { pool, ..was });
+                    part.items.push(Item { pool, limits: (0, 0), ..was });
                     held.push(state.counts[number][item]);
                 }
                 if part.items.len() > start {
@@ -289,8 +291,9 @@ impl Part {
         }
         // Servers worth zero to their holders leave pools that get crowded, those of other reservations too.
         let ineligible = model.terms.iter().flat_map(|term| &term.ineligible_held);
-        let ineligible =
-            ineligible.filter_map(|item| Some(Item { pool: *pool_at.get(&item.pool)?, ..*item }));
+        let ineligible = ineligible.filter_map(|item| {
+            Some(Item { pool: *pool_at.get(&item.pool)?, limits: (0, 0), ..*item })
+        });
         terms[0].ineligible_held = ineligible.collect();
         let model = Model {
             weights: model.weights,
@@ -301,6 +304,8 @@ impl Part {
             rack_steps: Vec::new(),
             levels: model.levels,
             pin_price: model.pin_price,
+            // Whole servers are checked against limits; here others would have to be subtracted.
+            limits: LimitRows::default(),
         };
         Part { model, counts, items }
     }

@@ -171,21 +171,23 @@ impl<'a> Network<'a> {
                 term.slices.iter().map(|slice| term.slice_value(slice, counts)).collect();
             let keeps_largest = term.buffered || term.tau > 0.0;
             let spread_limit = if term.beta > 0.0 { term.spread_limit } else { i64::MAX };
-            // Hubs by value, and by datacenter where shares of datacenters matter.
-            let mut hub_of: BTreeMap<(i64, u32), u32> = BTreeMap::new();
+            // Hubs by value, by what a server counts in limits, and by datacenter where shares of datacenters
+            // matter: so no path changes what a limit adds up to.
+            let mut hub_of = BTreeMap::new();
             for (slice_at, slice) in (0_u32..).zip(&term.slices) {
-                let mut by_value: BTreeMap<i64, u32> = BTreeMap::new();
+                let mut by_value = BTreeMap::new();
                 for item_at in slice.items.clone() {
                     let item = &term.items[item_at];
                     if item.pinned || item.value <= 0 {
                         continue;
                     }
-                    let seat = *by_value.entry(item.value).or_insert_with(|| {
+                    let limits = self.model.limits_of(item);
+                    let seat = *by_value.entry((item.value, limits)).or_insert_with(|| {
                         let datacenter =
                             if term.affinity.is_empty() { 0 } else { slice.datacenter };
                         let seat = index(self.seats.len());
                         let hub = if crosses {
-                            *hub_of.entry((item.value, datacenter)).or_insert_with(|| {
+                            *hub_of.entry((item.value, limits, datacenter)).or_insert_with(|| {
                                 self.hubs.push(Vec::new());
                                 index(self.hubs.len() - 1)
                             })

@@ -14,6 +14,7 @@ impl Priced<'_> {
             datacenter: vec![0; term.affinity.len()],
             total: 0,
             keeps_over: false,
+            left: self.left.clone(),
         };
         let demand = term.capacity + if term.buffered { t } else { 0 };
         let spread = term.spread_limit.min(t);
@@ -55,6 +56,8 @@ struct Fill<'p, 'a> {
     total: i64,
     /// Whether MSBs may show what they do today, above the replica rule's limit.
     keeps_over: bool,
+    /// What rows of limits have left.
+    left: Option<Vec<i64>>,
 }
 
 impl Fill<'_, '_> {
@@ -125,7 +128,7 @@ impl Fill<'_, '_> {
         let free = segment.count - self.taken[number];
         let most = (room / value).min(wanted.saturating_add(value - 1) / value);
         let take = free.min(u32::try_from(most).unwrap_or(u32::MAX));
-        self.take(number, take);
+        self.take(number, self.fitting(number, take));
     }
 
     /// The most RRU that an MSB may show.
@@ -134,9 +137,20 @@ impl Fill<'_, '_> {
         if self.keeps_over { slice.hard_max() } else { slice.most }
     }
 
+    /// How many servers of a segment fit into rows of limits, at most `count`.
+    fn fitting(&self, segment: usize, count: u32) -> u32 {
+        let item = &self.priced.term.items[self.priced.segments[segment].item as usize];
+        let fitting = |left: &Vec<i64>| self.priced.model.fitting(item, left, count);
+        self.left.as_ref().map_or(count, fitting)
+    }
+
     fn take(&mut self, segment: usize, count: u32) {
         let term = self.priced.term;
         let Segment { item, slice, .. } = self.priced.segments[segment];
+        if let Some(left) = &mut self.left {
+            let item = &term.items[item as usize];
+            self.priced.model.take_from_limits(item, left, i64::from(count));
+        }
         let amount = i64::from(count) * term.items[item as usize].value;
         self.counts[item as usize] += count;
         self.taken[segment] += count;
@@ -150,6 +164,10 @@ impl Fill<'_, '_> {
     fn put_back(&mut self, segment: usize, count: u32) {
         let term = self.priced.term;
         let Segment { item, slice, .. } = self.priced.segments[segment];
+        if let Some(left) = &mut self.left {
+            let item = &term.items[item as usize];
+            self.priced.model.take_from_limits(item, left, -i64::from(count));
+        }
         let amount = i64::from(count) * term.items[item as usize].value;
         self.counts[item as usize] -= count;
         self.taken[segment] -= count;
@@ -198,6 +216,10 @@ impl Fill<'_, '_> {
                 }
                 let Some((_, from, to)) = best else { break };
                 self.put_back(from, 1);
+                if self.fitting(to, 1) == 0 {
+                    self.take(from, 1);
+                    break;
+                }
                 self.take(to, 1);
             }
         }

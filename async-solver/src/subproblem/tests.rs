@@ -1,6 +1,7 @@
 //! The bounds of one reservation against every whole-server assignment of it.
 
 use super::{Geometry, Priced};
+use crate::limit_rows::LimitRows;
 use crate::model::{AffinityRange, Item, Keeper, Model, MsbSlice, Pool, Term, rru};
 use crate::random::Random;
 use fleet::{MICRO, MsbIx, ReservationIx, Weights};
@@ -42,7 +43,15 @@ fn case(random: &mut Random) -> Case {
             let pool = u32::try_from(pools.len()).expect("few");
             let (held_in_use, held_idle) =
                 if random.below(2) == 0 { (0, 0) } else { (held_in_use, held_idle) };
-            items.push(Item { pool, value, held_in_use, held_idle, pinned: false, steps: (0, 0) });
+            items.push(Item {
+                pool,
+                value,
+                held_in_use,
+                held_idle,
+                pinned: false,
+                steps: (0, 0),
+                limits: (0, 0),
+            });
             pools.push(Pool { msb: MsbIx::new(msb), size, keeper: Keeper::Anyone });
             let tied = 0.4 * rru(value);
             prices.push(if ties { tied } else { tied * (0.5 + random.unit()) });
@@ -133,6 +142,7 @@ fn case(random: &mut Random) -> Case {
             classes,
             pool_of,
             levels: 1,
+            limits: LimitRows::default(),
             pin_price: 0.0,
             rack_steps: Vec::new(),
         },
@@ -209,6 +219,7 @@ fn held_servers_stay_above_the_spread_limit_where_new_ones_cost_more() {
         held_idle: if msb == 0 { 6 } else { 0 },
         pinned: false,
         steps: (0, 0),
+        limits: (0, 0),
     };
     let slice = |msb: usize| MsbSlice {
         msb: MsbIx::new(msb),
@@ -243,6 +254,7 @@ fn held_servers_stay_above_the_spread_limit_where_new_ones_cost_more() {
             classes: msbs,
             pool_of: Vec::new(),
             levels: 1,
+            limits: LimitRows::default(),
             pin_price: 0.0,
             rack_steps: Vec::new(),
         };

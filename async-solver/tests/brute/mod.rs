@@ -333,6 +333,26 @@ impl<'a> Phase1<'a> {
         best.expect("today's assignment is one of them")
     }
 
+    /// The least that can be missing, level by level, and the least of expressions 1 to 4 with that, over the assignments
+    /// that are allowed.
+    pub fn best_whole_of(&self, is_allowed: &dyn Fn(&Holders) -> bool) -> (Vec<i128>, f64) {
+        let mut best: Option<(Vec<i128>, f64)> = None;
+        self.each(&mut |holders| {
+            if !is_allowed(holders) {
+                return;
+            }
+            let Some((missing, _)) = self.standing(holders) else { return };
+            let found = (missing, self.whole_cost(holders));
+            let better = best
+                .as_ref()
+                .is_none_or(|best| found.0.cmp(&best.0).then(found.1.total_cmp(&best.1)).is_lt());
+            if better {
+                best = Some(found);
+            }
+        });
+        best.expect("today's assignment is one of them")
+    }
+
     fn stability(&self, holders: &Holders) -> f64 {
         (self.snapshot.servers.iter().zip(holders))
             .map(|(server, &target)| self.leave(server, target))

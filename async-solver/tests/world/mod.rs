@@ -14,6 +14,7 @@ use proptest::sample::select;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 pub use testkit::rows::{event, parts as empty, reservation, rru, server, snapshot};
@@ -30,6 +31,17 @@ pub const MEANS: Means = Means {
     deadline: None,
     interrupted: &|| false,
 };
+
+/// A clock that goes on by a millisecond each time it is read: time without waiting.
+#[derive(Default)]
+pub struct Clock(AtomicU64);
+
+impl Clock {
+    /// The time.
+    pub fn read(&self) -> Duration {
+        Duration::from_millis(self.0.fetch_add(1, Ordering::Relaxed))
+    }
+}
 
 /// A request of the owner `shop` for `capacity` RRU of servers of type `t0`, each worth one.
 pub fn request(reservation: &str, capacity: f64) -> CapacityRequest {
@@ -87,15 +99,7 @@ pub fn solved_from(
     backend: &(dyn Backend + Sync),
     warm: Option<&WarmStart>,
 ) -> SolveOutcome {
-    let env = SolveEnv {
-        elapsed: &|| Duration::ZERO,
-        deadline: None,
-        interrupted: &|| false,
-        progress: &|_| (),
-        on_incumbent: &|_| (),
-        backend,
-        warm,
-    };
+    let env = SolveEnv { warm, ..SolveEnv::untimed(backend) };
     solve(snapshot, config, &env)
 }
 

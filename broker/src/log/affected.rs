@@ -97,6 +97,8 @@ impl AffectedServers {
             | Action::RequestCancelled
             | Action::ReservationRemoved
             | Action::QuotaSet
+            | Action::AutosizeSet
+            | Action::AutosizeRemoved
             | Action::SolveRequested
             | Action::SolveAwaitsApproval
             | Action::SolveApproved

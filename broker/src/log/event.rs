@@ -126,6 +126,14 @@ events! {
     MaintenanceChanged { window: WindowId, #[serde(flatten)] to: MaintenanceChange<'a> }
     ContractSet { in_use_micro: u32, window_seconds: i32, zone: &'a str, quiet: Vec<String> }
     ContractRemoved {}
+    AutosizeSet {
+        metric: &'a str,
+        quantile_micro: u32,
+        min_rru: f64,
+        max_rru: f64,
+        cooldown_seconds: i32,
+    }
+    AutosizeRemoved {}
     EmergencyAsked {
         emergency: EmergencyId,
         rru: f64,

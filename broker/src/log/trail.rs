@@ -76,6 +76,10 @@ pub enum Action {
     ContractSet,
     /// The churn contract of a reservation was removed. Subject: the reservation.
     ContractRemoved,
+    /// The request of a reservation follows demand from now on, or in another way.
+    AutosizeSet,
+    /// The request of a reservation no longer follows demand.
+    AutosizeRemoved,
     /// Emergency capacity was requested. Subject: the reservation.
     EmergencyAsked,
     /// Emergency capacity was granted or refused. Subject: the reservation.
@@ -167,6 +171,8 @@ impl Action {
                 | Action::RequestRefused
                 | Action::RequestCancelled
                 | Action::QuotaSet
+                | Action::AutosizeSet
+                | Action::AutosizeRemoved
                 | Action::SolveRequested
                 | Action::SolveAwaitsApproval
                 | Action::SolveApproved
@@ -206,6 +212,8 @@ impl Action {
             | Action::ServersRecalled
             | Action::ContractSet
             | Action::ContractRemoved
+            | Action::AutosizeSet
+            | Action::AutosizeRemoved
             | Action::EmergencyAsked
             | Action::EmergencyGranted
             | Action::EmergencyEnded
@@ -242,7 +250,7 @@ impl Action {
     }
 
     /// Every action.
-    pub const ALL: [Action; 57] = [
+    pub const ALL: [Action; 59] = [
         Action::SnapshotLoaded,
         Action::TargetsPublished,
         Action::UnavailabilityRecorded,
@@ -265,6 +273,8 @@ impl Action {
         Action::MaintenanceChanged,
         Action::ContractSet,
         Action::ContractRemoved,
+        Action::AutosizeSet,
+        Action::AutosizeRemoved,
         Action::EmergencyAsked,
         Action::EmergencyGranted,
         Action::EmergencyEnded,
@@ -327,6 +337,8 @@ impl Action {
             Action::MaintenanceChanged => "maintenance_changed",
             Action::ContractSet => "contract_set",
             Action::ContractRemoved => "contract_removed",
+            Action::AutosizeSet => "autosize_set",
+            Action::AutosizeRemoved => "autosize_removed",
             Action::EmergencyAsked => "emergency_asked",
             Action::EmergencyGranted => "emergency_granted",
             Action::EmergencyEnded => "emergency_ended",

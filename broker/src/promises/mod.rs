@@ -1,5 +1,6 @@
-//! Granted capacity: promises in versions, their terms, quotas of owners, churn contracts.
+//! Granted capacity: promises in versions, their terms, quotas of owners, churn contracts, requests that follow demand.
 
+pub(crate) mod autosize;
 pub(crate) mod contract;
 pub(crate) mod contract_terms;
 pub(crate) mod promise;
@@ -7,6 +8,10 @@ pub(crate) mod promise_history;
 pub(crate) mod quota;
 pub(crate) mod terms;
 
+pub use autosize::{
+    Autosize, AutosizeAction, AutosizeDecision, AutosizeDue, AutosizeError, AutosizeMetric,
+    AutosizeRequest, AutosizeState,
+};
 pub use contract::{ContractAnswer, ContractError, ContractUse};
 pub use contract_terms::{Contract, QuietTime};
 pub use promise_history::PromiseVersion;
@@ -15,6 +20,7 @@ pub use terms::PromiseTerms;
 
 /// The statements of this room, by module and name.
 pub(crate) const STATEMENTS: &[crate::Statements] = &[
+    autosize::sql::ALL,
     contract::sql::ALL,
     promise::sql::ALL,
     promise_history::sql::ALL,

@@ -274,5 +274,6 @@ fn removal(reservation: ReservationName, owner: OwnerName) -> RequestSpec {
         ends_at: None,
         labels: None,
         contract: None,
+        why: None,
     }
 }

@@ -117,6 +117,9 @@ pub struct RequestSpec {
     /// The new churn contract; inner `None`: no contract.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub contract: Option<Option<Contract>>,
+    /// Why it is requested, where the requester says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// Distinguishes a null member from an absent one.

@@ -4,6 +4,9 @@ use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::id::SolveId;
 use crate::log::trail::TargetVersion;
+use crate::views::time_span::{SAMPLE_EVERY, TimeSpan};
+use crate::views::usage;
+use crate::views::usage_series::{UsageCell, UsageCount};
 use chrono::{DateTime, Utc};
 use fleet::Rru;
 use sqlx::Row;
@@ -66,15 +69,6 @@ pub struct SolveFigures {
     pub buffer_share: Option<f64>,
 }
 
-/// A span of time: what is later than `from`, up to and with `until`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimeSpan {
-    /// Its beginning, not included.
-    pub from: DateTime<Utc>,
-    /// Its end.
-    pub until: DateTime<Utc>,
-}
-
 /// Servers that changed owner within an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntervalOfMoves {
@@ -85,9 +79,6 @@ pub struct IntervalOfMoves {
     /// Idle servers.
     pub idle: i64,
 }
-
-/// The time between two samples of the region.
-pub const SAMPLE_EVERY: Duration = Duration::from_secs(300);
 
 /// The figures of the region at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -181,11 +172,18 @@ impl Broker {
         asked.fetch_one(&self.pool).await.doing("looking for a sample of the region")
     }
 
-    /// Writes the sample of the present [`SAMPLE_EVERY`], unless there is one.
+    /// Writes the sample of the present [`SAMPLE_EVERY`], unless there is one, and what its reservations have. Cells must be
+    /// distinct.
     ///
     /// # Errors
     /// If Postgres fails.
-    pub async fn add_sample(&self, of: &RegionSample) -> Result<(), DbError> {
+    pub async fn add_sample(
+        &self,
+        of: &RegionSample,
+        counted: &[(UsageCell, UsageCount)],
+    ) -> Result<(), DbError> {
+        let doing = "writing a sample of the region";
+        let mut change = self.begin().await.doing(doing)?;
         let added = sqlx::query(sql::ADD_SAMPLE)
             .bind(SAMPLE_EVERY.as_secs_f64())
             .bind(of.in_use)
@@ -196,8 +194,10 @@ impl Broker {
             .bind(of.promised.0)
             .bind(of.held.0)
             .bind(of.guaranteed.0)
-            .execute(&self.pool);
-        added.await.map(|_| ()).doing("writing a sample of the region")
+            .execute(&mut *change);
+        added.await.doing(doing)?;
+        usage::add(&mut change, counted).await?;
+        change.commit().await.doing(doing)
     }
 
     /// The last sample of each interval within a span of time, oldest first.

@@ -14,11 +14,14 @@ pub(crate) mod server;
 pub(crate) mod status;
 pub(crate) mod stuck;
 pub(crate) mod summary;
+pub(crate) mod time_span;
 pub(crate) mod totals;
+pub(crate) mod usage;
+pub(crate) mod usage_series;
 pub(crate) mod watch;
 
 pub use allocator::{AllocatorView, ReservedFilter, ReservedPage, SERVERS_PAGE_MAX};
-pub use history::{IntervalOfMoves, RegionSample, SAMPLE_EVERY, SolveFigures, TimeSpan};
+pub use history::{IntervalOfMoves, RegionSample, SolveFigures};
 pub use lists::{EventRow, EventsAsked, MoveRow, MovesAsked, PageEnd, SolvesAsked, TrailAsked};
 pub use metrics::{
     EmergencyCount, FailedMoveCount, JobCount, LastSolve, Metrics, MoverSeconds, REPLACED_WITHIN,
@@ -31,7 +34,9 @@ pub use server::{PastEnd, PastKind, ServerDetail, ServerMaintenance, ServerPast,
 pub use status::{QueueCount, ReservationCounts, RunningJob, ServerCounts, Status};
 pub use stuck::{Machine, Stuck};
 pub use summary::{InForce, OpenRequest, ReservationSummary, SUMMARIES_PAGE_MAX, SummaryFilter};
+pub use time_span::{SAMPLE_EVERY, TimeSpan};
 pub use totals::ReservedTotals;
+pub use usage_series::{UsageAsked, UsageCell, UsageCount, UsageFigures, UsageKey, UsageSeries};
 pub use watch::{ClockTick, ServerChange, WatchUpdate, Watcher};
 
 /// The statements of this room, by module and name.
@@ -50,5 +55,6 @@ pub(crate) const STATEMENTS: &[crate::Statements] = &[
     stuck::sql::ALL,
     summary::sql::ALL,
     totals::sql::ALL,
+    usage::sql::ALL,
     watch::sql::ALL,
 ];

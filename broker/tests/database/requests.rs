@@ -29,6 +29,7 @@ fn asking(kind: RequestChangeKind, change: CapacityRequest) -> RequestSpec {
         ends_at: None,
         labels: None,
         contract: None,
+        why: None,
     }
 }
 

@@ -3,10 +3,11 @@
 use crate::harness::{Database, execute};
 use crate::regions::small;
 use broker::{
-    Action, Broker, EmergencyRefusal, EmergencyState, FailureReason, ImportOptions, JobKind,
-    JobState, MIGRATOR, MaintenanceReason, MaintenanceState, MoveOrigin, MoveReason, MoveState,
-    OpenError, OperationState, PlanState, RecallState, ReplacementState, RequestChangeKind,
-    RequestState, Role, SolveState, SolveStep, State, all_statements,
+    Action, AutosizeAction, AutosizeMetric, Broker, EmergencyRefusal, EmergencyState,
+    FailureReason, ImportOptions, JobKind, JobState, MIGRATOR, MaintenanceReason, MaintenanceState,
+    MoveOrigin, MoveReason, MoveState, OpenError, OperationState, PlanState, RecallState,
+    ReplacementState, RequestChangeKind, RequestState, Role, SolveState, SolveStep, State,
+    all_statements,
 };
 use decisions::outage::OutageReason;
 use sqlx::{AssertSqlSafe, Executor, SqlSafeStr};
@@ -160,6 +161,10 @@ async fn words_match_the_schema() {
     }
     let kinds = RequestChangeKind::ALL.map(|kind| kind.as_str().to_owned()).into();
     assert_eq!(words(&database, "capacity_requests_change_check").await, kinds);
+    let actions = AutosizeAction::ALL.map(|action| action.as_str().to_owned()).into();
+    assert_eq!(words(&database, "autosizes_action_check").await, actions);
+    let metrics = AutosizeMetric::ALL.map(|metric| metric.as_str().to_owned()).into();
+    assert_eq!(words(&database, "autosizes_metric_check").await, metrics);
     let kinds = words(&database, "promises_kind_check").await;
     assert_eq!(kinds.len(), 3);
     assert!(kinds.iter().all(|word| ReservationKind::parse(word).is_some()), "{kinds:?}");

@@ -41,6 +41,8 @@ pub(super) struct Series {
     /// Colour of the style sheet; `None`: only in the table, as a plain number.
     pub(super) colour: Option<&'static str>,
     pub(super) values: Vec<Option<f64>>,
+    /// Whether the area down to the series before it is filled, and both are thin: the edges of a band.
+    pub(super) band: bool,
 }
 
 impl Series {
@@ -50,8 +52,22 @@ impl Series {
         colour: &'static str,
         values: impl IntoIterator<Item = f64>,
     ) -> Series {
-        let values = values.into_iter().map(Some).collect();
-        Series { label, colour: Some(colour), values }
+        Series::with_gaps(label, colour, values.into_iter().map(Some))
+    }
+
+    /// Values of which some are missing.
+    pub(super) fn with_gaps(
+        label: &'static str,
+        colour: &'static str,
+        values: impl IntoIterator<Item = Option<f64>>,
+    ) -> Series {
+        let values = values.into_iter().collect();
+        Series { label, colour: Some(colour), values, band: false }
+    }
+
+    /// The upper edge of a band; the series before it is the lower one.
+    pub(super) fn band(self) -> Series {
+        Series { band: true, ..self }
     }
 }
 
@@ -87,7 +103,7 @@ impl Chart<'_> {
 
     fn figures(&self) -> Value {
         let series = self.series.iter().filter_map(|of| {
-            Some(json!({ "label": of.label, "colour": of.colour?, "values": of.values }))
+            Some(json!({ "label": of.label, "colour": of.colour?, "values": of.values, "band": of.band }))
         });
         json!({
             "across": match self.across { Across::Time => "time", Across::Seconds => "seconds" },
@@ -160,7 +176,7 @@ mod tests {
             zoom: None,
             series: vec![
                 Series::new("Gap", "primal", (0..values).map(|_| 0.25)),
-                Series { label: "Cost", colour: None, values: vec![None; values] },
+                Series { label: "Cost", colour: None, values: vec![None; values], band: false },
             ],
         };
         chart.show().into_string()

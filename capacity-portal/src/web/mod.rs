@@ -32,6 +32,7 @@ mod arrival;
 mod asset;
 mod chart;
 mod composition;
+mod demand;
 mod drills;
 mod emergencies;
 mod errors;

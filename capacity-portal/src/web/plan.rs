@@ -154,7 +154,7 @@ fn change_notice(change: &PlannedChange, applied: bool, reader: &Reader) -> Mark
             @if answer.refusal.is_none() {
                 p.note { "After the loss of its largest MSB " (number::rru(holds.guaranteed)) " of "
                     (number::rru(holds.assigned)) " RRU would be left. "
-                    @if answer.audit_clean { "The audit finds no reservation worse off than today." } }
+                    @if answer.audit_clean { "No reservation ends worse off than today (checked)." } }
             }
         }
         @if let Some(of) = &answer.refusal { (refusal(of, reader)) }
@@ -208,7 +208,11 @@ fn cost(cost: &MoveCost) -> String {
     if parts.is_empty() {
         return "No server moves.".to_owned();
     }
-    format!("Moves {}. Price of the moves: {}.", parts.join(", "), number::decimal(cost.price))
+    format!(
+        "Moves {}. Price: {} (moves, spread and buffers, weighted as in solves).",
+        parts.join(", "),
+        number::decimal(cost.price)
+    )
 }
 
 /// Holders listed of servers that the request could use.
@@ -232,7 +236,7 @@ fn refusal(of: &Refusal, reader: &Reader) -> Markup {
                 ul { @for holder in of.held_by.iter().take(HOLDERS) { li { (held_by(holder, reader)) } } }
             }
             @if !of.limits.is_empty() {
-                p { "Limits that block the request together:" }
+                p { "In its way:" }
                 ul { @for limit in &of.limits { li { (limit.sentence) } } }
             }
         }

@@ -253,7 +253,7 @@ pub(super) async fn show(
                 @if let Some(plan) = &of.plan { a href={ "/plans/" (plan) } { "The plan" } } }))
         }
         @if let Some(RequestRefusal::NotGranted(refusal)) = &refusal {
-            @if !refusal.limits.is_empty() { section { h2 { "Limits that block the request together" }
+            @if !refusal.limits.is_empty() { section { h2 { "In its way" }
                 ul { @for limit in &refusal.limits { li { (limit.sentence) } } } } }
             @if let Some(alternatives) = refusal.alternatives.as_deref().filter(|all| !all.is_empty()) {
                 section { h2 { "Alternatives" } (offers(alternatives, &reader)) }

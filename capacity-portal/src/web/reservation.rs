@@ -6,7 +6,7 @@ use super::composition::Composition;
 use super::layout::{NavItem, Page, Reader};
 use super::live::{AsOf, topics};
 use super::ui::{self, Mood};
-use super::{arrival, link, reservation_actions, reservations, trail};
+use super::{arrival, demand, link, reservation_actions, reservations, trail};
 use crate::http::auth::Role;
 use crate::http::{Problem, Site, in_time};
 use crate::region_summary::RegionSummary;
@@ -66,6 +66,7 @@ pub(super) async fn show(
     let card = in_time(broker.reservation_summary(&name)).await?;
     let entries = in_time(broker.reservation_history(&name, None, ENTRIES)).await?;
     let waiting = reservations::waiting(&site, &reader, Some(&name)).await?;
+    let demand = demand::section(&site, &name, as_of.now()).await?;
     let Reasons { explanation, limits, composition } = explain(summary.clone(), ix).await?;
     let of = ReservationPage {
         reader: &reader,
@@ -85,6 +86,7 @@ pub(super) async fn show(
         limits,
         composition,
         waiting,
+        demand,
     };
     let body = of.body();
     Ok(Page { nav: NavItem::Reservations, title: &name, charts: true, body }.show(&reader))
@@ -134,6 +136,8 @@ struct ReservationPage<'a> {
     composition: Composition,
     /// Notice about requests that start later.
     waiting: Markup,
+    /// Request, held and used capacity over time.
+    demand: Markup,
 }
 
 impl ReservationPage<'_> {
@@ -186,6 +190,7 @@ impl ReservationPage<'_> {
             div #composition data-live=(topics(&[Topic::Region])) {
                 (self.composition.section(&of.id, self.summary, self.explanation.shortfall.as_ref().map(|short| &short.hardware)))
             }
+            (self.demand)
             div.columns { (self.by_msb()) div { (self.moves()) (self.contract()) } }
             (self.history())
         }
@@ -237,7 +242,7 @@ impl ReservationPage<'_> {
                     ul { @for of in short.held_by.iter().take(HOLDERS) { li { (self.holder(of)) } } }
                 }
                 @if !self.limits.is_empty() {
-                    p { "Limits that block the missing capacity together:" }
+                    p { "In the way of the missing capacity:" }
                     ul { @for limit in &self.limits { li { (limit.sentence) } } }
                 }
                 @if !self.explanation.relaxations.is_empty() {

@@ -196,9 +196,9 @@ fn gap_over_time(history: &[Moment]) -> Markup {
                     label: "Proved gap of the solve over time", across: Across::Seconds, across_label: "After", unit: Unit::Percent,
                     scale: Scale::Log, stepped: true, at: moments.iter().map(|of| of.seconds).collect(), span: None, zoom: None,
                     series: vec![
-                        Series { label: "Gap", colour: Some("primal"), values: moments.iter().map(|of| of.gap()).collect() },
-                        Series { label: "Incumbent", colour: None, values: moments.iter().map(|of| of.primal).collect() },
-                        Series { label: "Bound", colour: None, values: moments.iter().map(|of| of.dual_bound).collect() },
+                        Series { label: "Gap", colour: Some("primal"), values: moments.iter().map(|of| of.gap()).collect(), band: false },
+                        Series { label: "Incumbent", colour: None, values: moments.iter().map(|of| of.primal).collect(), band: false },
+                        Series { label: "Bound", colour: None, values: moments.iter().map(|of| of.dual_bound).collect(), band: false },
                     ],
                 }.show())
             }

@@ -82,3 +82,52 @@ async fn history_shows_a_part_of_the_time() {
     let (_, text) = page(&place, &part(-7_200, -3_600), None).await;
     assert!(text.contains("There is no sample in this time."), "{text}");
 }
+
+/// The last value of a figure of a series.
+fn last(series: &Value, figure: &str) -> Option<f64> {
+    series[figure].as_array().expect("a list").last().and_then(Value::as_f64)
+}
+
+#[tokio::test]
+async fn usage_has_the_servers_of_each_reservation_type_and_datacenter() {
+    let place = Place::new().await;
+    place.ready().await;
+    let sample = sampled(&place).await;
+    let (status, found) = place.get("/v1/history/usage?days=1").await;
+    assert_eq!((status.as_u16(), &found["step_seconds"]), (200, &300.into()), "{found}");
+    let series = found["series"].as_array().expect("series");
+    let names: Vec<&str> =
+        series.iter().filter_map(|of| of["of"]["reservation"].as_str()).collect();
+    assert_eq!(names, ["a", "b/ü"]);
+    let sum = |figure: &str| series.iter().filter_map(|of| last(of, figure)).sum::<f64>();
+    assert_eq!(sum("promised_rru"), sample["promised_rru"].as_f64().expect("a number"));
+    assert_eq!(sum("held"), 16.0, "{found}");
+    assert_eq!(sum("used"), sample["servers_in_use"].as_f64().expect("a number"));
+    let (_, found) =
+        place.get("/v1/history/usage?by=hardware_type,datacenter&step=1d&days=1").await;
+    let series = found["series"].as_array().expect("series");
+    let sum = |figure: &str| series.iter().filter_map(|of| last(of, figure)).sum::<f64>();
+    assert_eq!((sum("held"), sum("free"), sum("promised_rru")), (16.0, 8.0, 0.0), "{found}");
+    assert!(series.iter().all(|of| of["of"]["datacenter"].is_string()), "{found}");
+    let (_, found) = place.get("/v1/history/usage?reservation=a&step=1h").await;
+    assert_eq!(found["series"].as_array().map(Vec::len), Some(1), "{found}");
+    let (_, found) = place.get("/v1/history/usage?owner=unknown").await;
+    assert_eq!(found["series"].as_array().map(Vec::len), Some(0), "{found}");
+}
+
+#[tokio::test]
+async fn usage_takes_known_words_only() {
+    let place = Place::new().await;
+    for (wrong, named) in [
+        ("by=rack", "hardware_type"),
+        ("by=owner,owner", "twice"),
+        ("step=2h", "1d"),
+        ("days=0", "400"),
+        ("days=401", "400"),
+        ("range=1h", "range"),
+    ] {
+        let (status, problem) = place.get(&format!("/v1/history/usage?{wrong}")).await;
+        assert_eq!((status.as_u16(), &problem["code"]), (400, &"malformed".into()), "{wrong}");
+        assert!(problem["detail"].as_str().expect("text").contains(named), "{problem}");
+    }
+}

@@ -4,6 +4,7 @@ mod action_pages;
 mod allocator;
 mod allocators;
 mod approvals;
+mod autosize;
 mod certificate;
 mod contracts;
 mod emergencies;

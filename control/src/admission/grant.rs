@@ -232,6 +232,7 @@ mod tests {
             ends_at: None,
             labels: None,
             contract: None,
+            why: None,
         }
     }
 

@@ -132,12 +132,11 @@ impl Lifted {
         Lifted([true; LimitName::LIFTED.len()])
     }
 
-    fn set(&mut self, limit: LimitName, lifted: bool) {
+    fn with(mut self, limit: LimitName) -> Lifted {
         for (&one, at) in LimitName::LIFTED.iter().zip(&mut self.0) {
-            if one == limit {
-                *at = lifted;
-            }
+            *at |= one == limit;
         }
+        self
     }
 }
 
@@ -163,19 +162,20 @@ pub(super) fn limits(ledger: &Ledger, ix: ReservationIx, reason: ShortfallReason
     if thought.grants(Lifted::default()) {
         return Vec::new();
     }
-    let mut lifted = Lifted::default();
+    // Lifting more grants more, so from any set with which the named limit still refuses, and lifted would not, the others
+    // can be acquitted one by one.
+    let named = LimitName::of(reason).and_then(|named| thought.refused_by(named, &order));
+    let mut lifted = named.unwrap_or_default();
     for limit in order {
-        lifted.set(limit, true);
-        if thought.grants(lifted) {
-            lifted.set(limit, false);
+        let more = lifted.with(limit);
+        if !thought.grants(more) {
+            lifted = more;
         }
     }
     let standing = order.into_iter().rev().filter(|&limit| !lifted.has(limit));
     standing
         .map(|limit| {
-            let mut alone = Lifted::default();
-            alone.set(limit, true);
-            let without = thought.at_best(alone);
+            let without = thought.at_best(Lifted::default().with(limit));
             Limit { limit, without, sentence: thought.sentence(limit) }
         })
         .collect()
@@ -184,6 +184,38 @@ pub(super) fn limits(ledger: &Ledger, ix: ReservationIx, reason: ShortfallReason
 impl Thought<'_> {
     fn grants(&self, lifted: Lifted) -> bool {
         self.offer(lifted).grants(&self.ask(lifted))
+    }
+
+    /// A set of limits such that with these lifted a limit still refuses, and lifted as well would not. `None`: it is
+    /// never the one that refuses.
+    fn refused_by(&self, named: LimitName, order: &[LimitName]) -> Option<Lifted> {
+        let others: Vec<LimitName> =
+            order.iter().copied().filter(|&of| of != named && self.is_of(of)).collect();
+        // The fewest first.
+        let mut sets: Vec<usize> = (0..1 << others.len()).collect();
+        sets.sort_by_key(|set| set.count_ones());
+        let lifted = |set: usize| {
+            let chosen = others.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1);
+            chosen.fold(Lifted::default(), |lifted, (_, &limit)| lifted.with(limit))
+        };
+        let mut sets = sets.into_iter().map(lifted);
+        sets.find(|&lifted| self.grants(lifted.with(named)) && !self.grants(lifted))
+    }
+
+    /// Whether a limit is one of the reservation: lifting another changes nothing.
+    fn is_of(&self, limit: LimitName) -> bool {
+        let reservation = &self.ledger.snapshot.reservations[self.ix.ix()];
+        match limit {
+            LimitName::HardwareTypes => !self.further.is_empty(),
+            LimitName::AllowedDatacenters => !reservation.allowed_datacenters.is_empty(),
+            LimitName::Affinity => !reservation.affinity.is_empty(),
+            LimitName::ReplicaRule => reservation.replica_rule.is_some(),
+            LimitName::MsbBuffer => reservation.msb_buffer,
+            LimitName::UnavailableServers
+            | LimitName::SharedBuffers
+            | LimitName::HeldByOthers
+            | LimitName::Region => true,
+        }
     }
 
     fn at_best(&self, lifted: Lifted) -> Rru {
@@ -275,7 +307,9 @@ impl Thought<'_> {
                 let (servers, holders) = self.kept(limit);
                 let (servers, holders) =
                     (counted(servers, "server"), counted(holders, "other reservation"));
-                format!("{servers} of its types are held by {holders}, and no exchange was found")
+                format!(
+                    "{servers} of its types are held by {holders}, for which no other servers were found"
+                )
             }
             LimitName::HardwareTypes => {
                 let names = &self.ledger.snapshot.hardware_types;
@@ -293,7 +327,7 @@ impl Thought<'_> {
                 let rule = reservation.replica_rule.map_or((0, 0), |of| (of.per_msb, of.replicas));
                 let [most] = amounts([reservation.msb_max().unwrap_or_default()]);
                 format!(
-                    "at most {} of its {} replicas, {most} RRU, may be in one MSB",
+                    "at most {} of its {} replicas ({most} RRU) may be in one MSB",
                     rule.0, rule.1
                 )
             }
@@ -308,14 +342,14 @@ impl Thought<'_> {
                 let offer = self.offer(Lifted::default());
                 let [all, left] = amounts([offer.guaranteed(false), offer.guaranteed(true)]);
                 format!(
-                    "it must survive the loss of any one MSB: of {all} RRU within reach, {left} are \
-                     left after the loss"
+                    "it must survive the loss of any one MSB: of the {all} RRU within reach, {left} are \
+                     left after the worst loss"
                 )
             }
             LimitName::Region => {
-                "the region has too few servers, even if every other limit is lifted: servers of \
-                 other reservations, shared buffers, unavailable servers, further types, further \
-                 datacenters, affinity, replica rule and embedded buffer"
+                "the region has too few servers, even with all servers of other reservations and shared \
+                 buffers, all unavailable servers, further types and datacenters, and without affinity, \
+                 replica rule and embedded buffer"
                     .to_owned()
             }
         }

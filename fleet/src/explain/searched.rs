@@ -64,7 +64,7 @@ impl Shortfall {
             ShortfallReason::Priority => &*self.sentence,
             _ => {
                 self.reason = ShortfallReason::NoRegress;
-                "other reservations need the servers of its types that they hold"
+                "other reservations hold servers of its types and cannot do without them"
             }
         };
         self.sentence = if of.is_most {
@@ -81,10 +81,10 @@ impl Shortfall {
 }
 
 impl Limit {
-    /// Says that others' servers are in the way by a proof, not because no exchange was found.
+    /// Says that others' servers are in the way by a proof, not because the search found no others for them.
     pub fn proved(&mut self) {
         if self.limit == LimitName::HeldByOthers {
-            let end = self.sentence.find(", and no exchange").unwrap_or(self.sentence.len());
+            let end = self.sentence.find(", for which no other").unwrap_or(self.sentence.len());
             self.sentence.truncate(end);
             self.sentence.push_str(", which need them");
         }

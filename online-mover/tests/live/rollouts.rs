@@ -67,6 +67,7 @@ async fn set_profile(place: &Place, profile: &str) {
         ends_at: None,
         labels: None,
         contract: None,
+        why: None,
     };
     let (after, _) = asking.change.apply(&region).expect("it fits");
     let targets = Targets::unchanged(&after);

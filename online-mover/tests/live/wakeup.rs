@@ -68,6 +68,7 @@ async fn grant(place: &Place) {
         ends_at: None,
         labels: None,
         contract: None,
+        why: None,
     };
     let (after, _) = asking.change.apply(&region).expect("it fits");
     let mut holders = Targets::unchanged(&after).holders().to_vec();

@@ -140,6 +140,10 @@ pub struct Solve {
     /// Result of the last solve, to warm-start prices from
     #[arg(long, value_name = "RESULT")]
     pub warm: Option<PathBuf>,
+    /// Policies in SQL that the result keeps (docs/policies.md)
+    #[cfg(feature = "policies")]
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub policies: Vec<PathBuf>,
     /// List every reservation, not only the first
     #[arg(long)]
     pub all: bool,

@@ -35,16 +35,15 @@ rest: fixed percentages, AR, moving averages, ARIMA, Holt-Winters, exponential s
 with margins. With --out, DIR/warm.html is a page with the charts of the comparison.
 
 Gaps and resets of the monitor count as unknown and are listed. Anything else that is wrong with the
-file is refused with its line.
+file is refused with its line. Without SERIES it is the history of a region, a sample every five
+minutes, as its server has it.
 
 Examples:
   ras forecast warm used.csv --time t_s --value used
   ras forecast warm used.csv --value used --by region,type --chance 0.1% --output json
-  ras forecast warm used.csv --value used --every 10m --out warm")]
+  ras forecast warm used.csv --value used --every 10m --out warm
+  ras forecast warm --server https://ras.example --reservation web --every 1h")]
 pub struct WarmForecast {
-    /// The series.
-    #[command(flatten)]
-    pub of: SeriesFile,
     /// Accepted chance that a step is short
     #[arg(long, value_name = "SHARE", default_value = "0.2%", value_parser = quantity::share)]
     pub chance: f64,
@@ -60,4 +59,7 @@ pub struct WarmForecast {
     /// Folder for the page
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// The series.
+    #[command(flatten)]
+    pub of: SeriesFile,
 }

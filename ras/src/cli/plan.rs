@@ -73,6 +73,10 @@ pub struct PlanSnapshot {
     /// Result of the last solve, to warm-start prices from [default: beside the snapshot]
     #[arg(long, value_name = "RESULT")]
     pub warm: Option<PathBuf>,
+    /// File of offers. What this plan offers instead of a refused request is kept there; requested with the same file,
+    /// it is granted at the price that was said, if the region still has it
+    #[arg(long, value_name = "FILE")]
+    pub offers: Option<PathBuf>,
     /// List every source of servers, not only the first
     #[arg(long)]
     pub all: bool,

@@ -1,5 +1,6 @@
 //! Arguments of `ras request`.
 
+use super::autosize::AutosizeOf;
 use super::server::{ServerOptions, Waiting};
 use crate::quantity;
 use broker::RequestId;
@@ -44,6 +45,8 @@ pub enum RequestAction {
     Delete(DeleteRequest),
     /// Cancel a request that is not answered yet
     Cancel(CancelRequest),
+    /// Let the request of a reservation follow its demand
+    Autosize(AutosizeOf),
 }
 
 /// `ras request create`

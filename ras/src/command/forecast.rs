@@ -18,6 +18,8 @@ use forecast::warm::{Next, Outcome, capacities, judge, next};
 use forecast::{Notice, Series, Step};
 use report::{WarmPage, WarmSeries};
 use serde::Serialize;
+use series::Grain;
+use std::path::Path;
 use std::time::Duration;
 
 /// The page of the answer.
@@ -67,11 +69,11 @@ struct Compared {
 }
 
 fn warm(options: &WarmForecast, context: &Context) -> Result<Verdict> {
-    let mut found = series::read(&options.of)?;
+    let mut found = series::read(&options.of, Grain::Sample, "used")?;
     if let Some(every) = options.every {
         for of in &mut found {
             of.series = peaks(&of.series, every)
-                .with_context(|| format!("{}: {}", options.of.series.display(), of.name))?;
+                .with_context(|| format!("{}: {}", series::place(&options.of), of.name))?;
         }
     }
     let series: Vec<OfSeries<'_>> =
@@ -123,7 +125,7 @@ fn page(options: &WarmForecast, found: &[NamedSeries], answer: &Answer<'_>) -> S
     let choices: Vec<Vec<Choice>> = (answer.series.iter())
         .map(|of| of.compared.iter().map(|compared| compared.choice).collect())
         .collect();
-    let series: Vec<WarmSeries<'_>> = (found.iter().zip(&answer.series).zip(&choices))
+    let shown: Vec<WarmSeries<'_>> = (found.iter().zip(&answer.series).zip(&choices))
         .map(|((named, of), choices)| WarmSeries {
             name: &named.name,
             series: &named.series,
@@ -134,9 +136,10 @@ fn page(options: &WarmForecast, found: &[NamedSeries], answer: &Answer<'_>) -> S
             choices,
         })
         .collect();
-    let title = options.of.series.file_name().unwrap_or(options.of.series.as_os_str());
-    let title = title.to_string_lossy();
-    report::render_warm(&WarmPage { title: &title, chance: options.chance, series: &series })
+    let file = options.of.series.as_deref().and_then(Path::file_name);
+    let title =
+        file.map_or_else(|| series::place(&options.of), |name| name.to_string_lossy().into_owned());
+    report::render_warm(&WarmPage { title: &title, chance: options.chance, series: &shown })
 }
 
 /// The answer for people.

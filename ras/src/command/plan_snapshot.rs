@@ -6,6 +6,7 @@ use crate::exit::Verdict;
 use crate::highs_process::HighsProcess;
 use crate::layout::Rows;
 use crate::number::seconds;
+use crate::offers::Offers;
 use crate::progress::Reporter;
 use crate::results::read_snapshot;
 use crate::settings::Settings;
@@ -25,12 +26,14 @@ pub(super) fn run(options: &PlanSnapshot, context: &Context) -> Result<Verdict> 
     let folder = options.warm.as_deref().unwrap_or(folder);
     let warm = warm::read(folder, &reporter);
     let read = context.began.elapsed();
+    let mut offers = options.offers.as_deref().map(Offers::read).transpose()?.unwrap_or_default();
     let highs = HighsProcess::of_this_binary(settings.highs_memory)
         .context("cannot find the program's own executable, to run HiGHS")?;
     let quote_context = QuoteContext {
         snapshot: &snapshot,
         config: &settings.solver,
         warm: warm.as_ref(),
+        offered: offers.plans(),
         means: Means {
             backend: &highs,
             elapsed: &|| context.began.elapsed(),
@@ -40,6 +43,10 @@ pub(super) fn run(options: &PlanSnapshot, context: &Context) -> Result<Verdict> 
     };
     let answer =
         quote(&quote_context, &request).with_context(|| format!("request {}", file.display()))?;
+    if let Some(file) = &options.offers {
+        offers.keep(std::slice::from_ref(&answer));
+        offers.write(file)?;
+    }
     let times =
         QuoteSeconds { read: read.as_secs_f64(), total: context.began.elapsed().as_secs_f64() };
     let document = plan_answer::quote(&answer, times);

@@ -1,5 +1,7 @@
 //! `ras solve`
 
+#[cfg(feature = "policies")]
+use super::policy::RegionPolicies;
 use crate::cli::{Solve, SolveOptions};
 use crate::context::Context;
 use crate::exit::Verdict;
@@ -8,9 +10,10 @@ use crate::nice::lower_priority;
 use crate::progress::Reporter;
 use crate::results::read_snapshot;
 use crate::settings::Settings;
-use crate::solve::{Job, Solved};
+use crate::solve::{Check, Job, Solved};
 use crate::{solve, tables};
 use anyhow::{Context as _, Result};
+use async_solver::GroupLimits;
 use fleet::{RegionSnapshot, Rru};
 use std::path::Path;
 use std::sync::Arc;
@@ -30,14 +33,30 @@ pub(super) fn run(options: &Solve, context: &Context) -> Result<Verdict> {
     let settings = Settings::new(&options.options)?;
     let snapshot = settings.overrides.apply(read_snapshot(&options.snapshot)?)?.ahead();
     let warm = options.warm.as_deref();
-    let (_, solved) =
-        solve_reporting(snapshot, settings, &options.out, warm, options.progress, context)?;
+    #[cfg(feature = "policies")]
+    let (limits, check) = policies_of(options, &snapshot)?;
+    #[cfg(not(feature = "policies"))]
+    let (limits, check) = (Arc::default(), None);
+    let how = How { warm, lines: options.progress, limits, check };
+    let (_, solved) = solve_reporting(snapshot, settings, &options.out, how, context)?;
     let text = || {
         let out = options.out.display();
         format!("{}\nresult written to {out}", tables::end_report(&solved, Rows::of(options.all)))
     };
     context.answer(text, &solved.report.to_json())?;
     Ok(verdict(&solved))
+}
+
+/// The limits that policies are to the solver, and their audit as plain SQL.
+#[cfg(feature = "policies")]
+fn policies_of(
+    options: &Solve,
+    snapshot: &RegionSnapshot,
+) -> Result<(Arc<GroupLimits>, Option<Check>)> {
+    let read = RegionPolicies::read(&options.policies, snapshot, &options.snapshot)?;
+    let Some(policies) = read else { return Ok((Arc::default(), None)) };
+    let limits = policies.limits();
+    Ok((limits, Some(Box::new(move |targets| policies.objections(targets)))))
 }
 
 pub(super) fn verdict(solved: &Solved) -> Verdict {
@@ -57,16 +76,26 @@ pub(super) fn solve_to(
     warm: Option<&Path>,
     context: &Context,
 ) -> Result<(Arc<RegionSnapshot>, Solved)> {
-    solve_reporting(snapshot, settings, out, warm, false, context)
+    let how = How { warm, lines: false, limits: Arc::default(), check: None };
+    solve_reporting(snapshot, settings, out, how, context)
 }
 
-/// [`solve_to`]; `lines`: progress is written as lines of JSON, too.
+/// What a solve starts from and keeps to.
+struct How<'a> {
+    /// The result of the last solve.
+    warm: Option<&'a Path>,
+    /// Whether progress is written as lines of JSON, too.
+    lines: bool,
+    limits: Arc<GroupLimits>,
+    check: Option<Check>,
+}
+
+/// [`solve_to`] with limits.
 fn solve_reporting(
     snapshot: RegionSnapshot,
     settings: Settings,
     out: &Path,
-    warm: Option<&Path>,
-    lines: bool,
+    How { warm, lines, limits, check }: How<'_>,
     context: &Context,
 ) -> Result<(Arc<RegionSnapshot>, Solved)> {
     let reporter = Reporter::new(context.global.quiet, context.began, settings.deadline);
@@ -78,6 +107,8 @@ fn solve_reporting(
         settings,
         began: context.began,
         warm: warm.and_then(|folder| crate::warm::read(folder, &reporter)),
+        limits,
+        check,
     };
     let solved = solve::run(&job, &reporter);
     reporter.finish();

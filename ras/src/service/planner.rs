@@ -4,6 +4,7 @@
 use super::archive::Archive;
 use super::settings::ServiceSettings;
 use crate::highs_process::HighsProcess;
+use crate::offers::Offers;
 use crate::overrides::Overrides;
 use crate::plan_answer;
 use crate::settings::Settings;
@@ -36,6 +37,8 @@ pub struct SolvingPlanner {
     settings: Settings,
     backend: Box<dyn Backend + Send + Sync>,
     warm: RwLock<Option<Arc<WarmStart>>>,
+    /// What was offered since the process started.
+    offers: RwLock<Offers>,
 }
 
 impl fmt::Debug for SolvingPlanner {
@@ -53,7 +56,12 @@ impl SolvingPlanner {
         let settings = settings(config)?;
         let highs = HighsProcess::of_this_binary(settings.highs_memory)
             .context("cannot find the program's own executable, to run HiGHS")?;
-        Ok(SolvingPlanner { settings, backend: Box::new(highs), warm: RwLock::default() })
+        Ok(SolvingPlanner::of(settings, Box::new(highs)))
+    }
+
+    fn of(settings: Settings, backend: Box<dyn Backend + Send + Sync>) -> SolvingPlanner {
+        let (warm, offers) = (RwLock::default(), RwLock::default());
+        SolvingPlanner { settings, backend, warm, offers }
     }
 
     /// A planner with HiGHS elsewhere.
@@ -64,11 +72,15 @@ impl SolvingPlanner {
         config: Option<&Path>,
         backend: Box<dyn Backend + Send + Sync>,
     ) -> Result<SolvingPlanner> {
-        Ok(SolvingPlanner { settings: settings(config)?, backend, warm: RwLock::default() })
+        Ok(SolvingPlanner::of(settings(config)?, backend))
     }
 
     fn warm(&self) -> Option<Arc<WarmStart>> {
         self.warm.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn offers(&self) -> Offers {
+        self.offers.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Reads the warm starts of published solves until dropped. Without one, plans only take
@@ -143,13 +155,14 @@ impl Planner for SolvingPlanner {
         let overrides = Overrides { scale_requests: None, ..self.settings.overrides };
         let other = (overrides != Overrides::default()).then(|| overrides.apply(region.clone()));
         let other = other.transpose().map_err(|error| PlanRefused::Region(format!("{error:#}")))?;
-        let warm = self.warm();
+        let (warm, offers) = (self.warm(), self.offers());
         let mut ahead = other.as_ref().unwrap_or(region).ahead_for_plans();
         let mut ask = || {
             let quote_context = QuoteContext {
                 snapshot: &ahead,
                 config: &self.settings.solver,
                 warm: warm.as_deref(),
+                offered: offers.plans(),
                 means: Means {
                     backend: &*self.backend,
                     elapsed: &|| began.elapsed(),
@@ -168,6 +181,9 @@ impl Planner for SolvingPlanner {
             }
         }
         let (_, found) = found?;
+        let mut offers = self.offers.write().unwrap_or_else(PoisonError::into_inner);
+        offers.keep(&found.answers);
+        drop(offers);
         let times = QuoteSeconds { read: 0.0, total: began.elapsed().as_secs_f64() };
         Ok(Planned {
             quotes: found.answers.iter().map(|of| plan_answer::quote(of, times)).collect(),

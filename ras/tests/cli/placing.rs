@@ -225,6 +225,9 @@ fn nodes_are_emptied_within_a_budget() {
         folder.ras("place consolidate cluster.json --budget 50% --out packed").code(0).stdout();
     assert!(text.contains("emptied     3 nodes of at most 3 within a budget of 6: "), "{text}");
     assert!(text.contains("6 moves at a cost of 6"), "{text}");
+    let page = fs::read_to_string(folder.path("packed/placement.html")).expect("the page");
+    assert!(page.contains("Emptied nodes"), "{page}");
+    assert!(page.contains("of at most 3 within a budget of 6"), "{page}");
     let answer = folder.ras_json("place consolidate cluster.json --budget 40% --out packed");
     assert_eq!(answer["consolidation"]["emptied"].as_array().map(Vec::len), Some(2), "{answer}");
     assert_eq!(answer["consolidation"]["bound"], json!(2));

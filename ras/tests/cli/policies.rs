@@ -1,7 +1,9 @@
 //! Policies in SQL, checked and solved.
 
 use crate::folder::Folder;
+use fleet::ServerRow;
 use serde_json::json;
+use testkit::rows;
 
 /// Three servers in two MSBs; web wants two servers, db one.
 const WORLD: &str = "\
@@ -61,6 +63,14 @@ fn contradicting_policies_are_named_down_to_their_rows() {
     for row in ["needs_met: reservation_id=web", "web_in_m0: server_id=s2", "power: msb=m0"] {
         assert!(text.contains(row), "{text}");
     }
+    for relaxed in [
+        "needs_met: reservation_id=web: at least 1 instead of 2",
+        // With at most one server in each MSB, three are too many anyway.
+        "web_in_m0: server_id=s2: not enough by itself",
+        "power: msb=m0: at most 2 instead of 1",
+    ] {
+        assert!(text.contains(relaxed), "{text}");
+    }
 }
 
 #[test]
@@ -89,6 +99,137 @@ fn policies_of_regions_and_clusters_are_checked() {
     assert_ne!(of(0), of(1), "{answer}");
 }
 
+/// Four servers in two MSBs; web has those of m0.
+fn write_region(folder: &Folder) {
+    let mut parts = rows::parts();
+    for (number, place) in
+        [("d0", "m0", "k0"), ("d0", "m0", "k1"), ("d1", "m1", "k2"), ("d1", "m1", "k3")]
+            .into_iter()
+            .enumerate()
+    {
+        let current_reservation = (number < 2).then(|| "web".into());
+        let row = rows::server(&format!("s{number}"), place, "t0");
+        parts.servers.push(ServerRow { current_reservation, in_use: number == 0, ..row });
+    }
+    let (msb_alpha, rack_alpha) = (Some(1.0), Some(1.0));
+    let web = rows::reservation("web", 2.0);
+    parts.reservations.push(fleet::ReservationRow {
+        msb_buffer: false,
+        msb_alpha,
+        rack_alpha,
+        ..web
+    });
+    parts.rru.push(rows::rru("web", "t0", 1.0));
+    let snapshot = rows::snapshot(&parts);
+    datasets::write_snapshot(&folder.path("region"), &snapshot).expect("writes");
+}
+
+const AWAY: &str = "\
+-- @hard_constraint
+CREATE VIEW web_away AS
+SELECT s.server_id FROM servers s WHERE s.msb <> 'm0' OR s.target_reservation IS DISTINCT FROM 'web';
+-- @soft_constraint [weight=0.5]
+CREATE VIEW free AS
+SELECT count(*) FROM servers s WHERE s.target_reservation IS NULL;
+";
+
+#[test]
+fn policies_of_a_snapshot_are_read_by_default() {
+    let folder = Folder::new();
+    write_region(&folder);
+    folder.ras("policy check --snapshot region").fails_with(&["policies/*.sql"]);
+    std::fs::create_dir(folder.path("region/policies")).expect("a folder");
+    folder.write("region/policies/away.sql", AWAY);
+    folder.write("region/policies/notes.txt", "no policy");
+    let answer = folder.ras_json("policy check --snapshot region");
+    assert_eq!(answer["policies"][0]["policy"], "web_away", "{answer}");
+    assert_eq!(answer["policies"][0]["fails"], json!(["server_id=s0", "server_id=s1"]));
+    // Two are free, and each is worth a half.
+    assert_eq!(answer["policies"][1]["cost"], json!(-1.0), "{answer}");
+    // A FILE is read instead.
+    folder.write("free.sql", "CREATE VIEW nothing AS SELECT 1 AS one;");
+    let answer = folder.ras_json("policy check free.sql --snapshot region");
+    assert_eq!(answer["policies"][0]["policy"], "nothing", "{answer}");
+    folder.ras("solve region --out result").code(0);
+}
+
+#[test]
+fn what_a_policy_would_cost_is_tried_beside_todays() {
+    let folder = Folder::new();
+    write_region(&folder);
+    folder.write("away.sql", AWAY);
+    let answer = folder.ras_json("policy try away.sql --snapshot region");
+    let (without, with) = (&answer["without"], &answer["with"]);
+    assert_eq!((&without["cost"], &without["moves"]), (&json!(0.0), &json!(0)), "{answer}");
+    // One server in use and one idle leave web: 10 + 1; two others come; two are free.
+    assert_eq!((&with["cost"], &with["moves"]), (&json!(10.0), &json!(4)), "{answer}");
+    let text = folder.ras("policy try away.sql --snapshot region").code(0).stdout();
+    for line in ["cost of free", "cost of stability", "moves"] {
+        assert!(text.contains(line), "{text}");
+    }
+    // m1 alone has two servers, and web may have one there.
+    folder.write(
+        "few.sql",
+        "-- @hard_constraint\nCREATE VIEW few AS\nSELECT s.msb FROM servers s WHERE s.target_reservation IS NOT NULL GROUP BY s.msb HAVING count(*) <= 1;\n",
+    );
+    let text = folder.ras("policy try away.sql few.sql --snapshot region").code(2).stdout();
+    assert!(text.contains("few: msb=m1: at most 2 instead of 1"), "{text}");
+    folder.region("large");
+    folder
+        .ras("policy try away.sql --snapshot large")
+        .fails_with(&["too large to be solved exactly", "pairs"]);
+}
+
+#[test]
+fn two_versions_of_a_policy_are_compared() {
+    let folder = Folder::new();
+    folder.write("small.txt", WORLD);
+    folder.write("old.sql", &format!("{NEEDS}{POWER}"));
+    folder.write("new.sql", &format!("{NEEDS}{}", POWER.replace("<= 1", "<= 2")));
+    let answer = folder.ras_json("policy diff old.sql new.sql --world small.txt");
+    assert_eq!(answer["broken"], json!([]), "{answer}");
+    assert_eq!(answer["mended"], json!([{"policy": "power", "kind": "hard", "row": "msb=m0"}]));
+    let text = folder.ras("policy diff new.sql old.sql --world small.txt").code(2).stdout();
+    assert!(text.contains("newly broken") && !text.contains("needs_met"), "{text}");
+    let free = |weight: &str| {
+        format!(
+            "-- @soft_constraint [weight={weight}]\nCREATE VIEW free AS SELECT count(*) FROM servers s WHERE s.target_reservation IS NULL;\n"
+        )
+    };
+    folder.write("light.sql", &free("1"));
+    folder.write("heavy.sql", &free("2.5"));
+    let answer = folder.ras_json("policy diff light.sql heavy.sql --world small.txt");
+    assert_eq!(answer["costs"], json!([{"policy": "free", "old": -1.0, "new": -2.5}]), "{answer}");
+    let text = folder.ras("policy diff old.sql old.sql --world small.txt").code(0).stdout();
+    assert!(text.contains("no row"), "{text}");
+}
+
+#[test]
+fn tests_of_policies_pass_or_show_what_differs() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("tests")).expect("a folder");
+    folder.write("power.sql", POWER);
+    let cases = "\
+policies ../power.sql
+table servers: server_id text, msb text, target_reservation text
+  s0 m0 web
+  s1 m0 -
+decide servers.target_reservation: web, -
+case one is held
+case two are held
+  set s1 web
+";
+    folder.write("tests/good.txt", &format!("{cases}  fails power msb=m0\n"));
+    folder.write("tests/bad.txt", cases);
+    let text = folder.ras("policy test tests/good.txt").code(0).stdout();
+    assert!(text.contains("passed: 2 cases"), "{text}");
+    let text = folder.ras("policy test tests/good.txt tests/bad.txt").code(2).stdout();
+    assert!(text.contains("tests/bad.txt, case two are held: fails"), "{text}");
+    assert!(text.contains("+ fails power msb=m0"), "{text}");
+    folder.write("tests/broken.txt", &format!("{cases}  sets s1 web\n"));
+    folder.ras("policy test tests/broken.txt").fails_with(&["tests/broken.txt", "line 9"]);
+}
+
 #[test]
 fn policy_that_cannot_be_compiled_is_refused_with_its_place() {
     let folder = Folder::new();
@@ -102,4 +243,47 @@ fn policy_that_cannot_be_compiled_is_refused_with_its_place() {
         .ras("policy check none.sql --world small.txt")
         .fails_with(&["none.sql", "cannot be read"]);
     folder.ras("policy check bad.sql").fails_with(&["--snapshot"]);
+}
+
+/// At most 100 servers of reservations in an MSB.
+const PER_MSB: &str = "\
+-- @hard_constraint
+CREATE VIEW per_msb AS
+SELECT s.msb FROM servers s WHERE s.target_reservation IS NOT NULL GROUP BY s.msb HAVING count(*) <= 100;
+";
+
+/// The MSBs that break the policy in a snapshot, as plain SQL finds them.
+fn failing(folder: &Folder, snapshot: &str) -> usize {
+    let done = folder.ras(&format!("policy check per_msb.sql --snapshot {snapshot} --output json"));
+    done.code(2).json()["policies"][0]["fails"].as_array().map_or(0, Vec::len)
+}
+
+#[test]
+fn a_solve_keeps_policies_that_it_would_break_without() {
+    let folder = Folder::new();
+    folder.region("region");
+    folder.write("per_msb.sql", PER_MSB);
+    let today = failing(&folder, "region");
+    let solved = |options: &str| {
+        let line = format!("solve region --out result --gap 1% {options}");
+        let report = folder.ras_json(&line);
+        folder.ras("snapshot next region result --out settled").code(0);
+        (failing(&folder, "settled"), report)
+    };
+    let (without, report) = solved("");
+    assert!(without > today, "{without} MSBs, {today} today");
+    assert!(report["limits"].is_null(), "{report}");
+    let (with, report) = solved("--policies per_msb.sql");
+    assert!(with <= today, "{with} MSBs, {today} today");
+    let limits = report["limits"].as_array().expect("limits");
+    assert_eq!(limits.len(), 9, "one for each MSB: {report}");
+    for of in limits {
+        let [most, before, after] = ["most", "before", "after"].map(|name| of[name].as_i64());
+        assert!(after <= most.max(before), "{of}");
+    }
+    folder.write("soft.sql", &PER_MSB.replace("hard", "soft"));
+    folder
+        .ras("solve region --out refused --policies soft.sql")
+        .fails_with(&["soft.sql:2", "hard"]);
+    assert!(!folder.names().contains(&"refused".to_owned()), "nothing is written");
 }

@@ -54,7 +54,8 @@ fn plan_grants_or_refuses_with_alternatives() {
     assert!(said.contains("granted in full"), "{said}");
     // A hundred times the region, as JSON, which is YAML too.
     place.write("all.json", &format!("{{\"reservation_id\": \"{id}\", \"capacity_rru\": 100000}}"));
-    let all = place.ras(&format!("{plan} all.json --output json")).code(2).json();
+    let kept = "--offers offers.json";
+    let all = place.ras(&format!("{plan} all.json {kept} --output json")).code(2).json();
     assert_eq!(all["granted"], "in_part", "{all}");
     let refusal = &all["refusal"];
     assert_eq!(refusal["limits"][0]["limit"], "region");
@@ -62,7 +63,7 @@ fn plan_grants_or_refuses_with_alternatives() {
     assert!(all["surely_missing_rru"].as_f64() > Some(0.0));
     // What it offers is granted.
     place.write("fewer.json", &refusal["alternatives"][0]["request"].to_string());
-    assert_eq!(place.ras_json(&format!("{plan} fewer.json"))["granted"], "in_full");
+    assert_eq!(place.ras_json(&format!("{plan} fewer.json {kept}"))["granted"], "in_full");
     for (file, text, parts) in [
         ("typo.yaml", "reservation_id: a\ncapacity: 3\n", ["typo.yaml", "capacity", "2"]),
         ("none.yaml", "", ["none.yaml", "", ""]),

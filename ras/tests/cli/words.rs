@@ -157,6 +157,9 @@ fn help_texts_match_goldens() {
         ("ras", "--help"),
         ("policy_check", "policy check --help"),
         ("policy_solve", "policy solve --help"),
+        ("policy_test", "policy test --help"),
+        ("policy_try", "policy try --help"),
+        ("policy_diff", "policy diff --help"),
     ];
     #[cfg(not(feature = "policies"))]
     let of_features: [(&str, &str); 0] = [];

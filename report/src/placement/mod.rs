@@ -16,6 +16,17 @@ use placement::{Cluster, Found, Schedule, ScheduleFlaw, Violation};
 /// Broken rules that are listed.
 const BROKEN: usize = 50;
 
+/// What a consolidation has done.
+#[derive(Clone, Copy, Debug)]
+pub struct Emptied {
+    /// Nodes that have replicas today and none afterwards.
+    pub nodes: usize,
+    /// No moves within the budget empty more nodes.
+    pub bound: usize,
+    /// Largest cost of the moves.
+    pub budget: f64,
+}
+
 /// What the page shows.
 #[derive(Clone, Copy, Debug)]
 pub struct PlacementPage<'a> {
@@ -27,6 +38,8 @@ pub struct PlacementPage<'a> {
     pub schedule: &'a Schedule,
     /// What the audit found wrong with the phases.
     pub flaws: &'a [ScheduleFlaw],
+    /// What was emptied, if that was asked for.
+    pub emptied: Option<Emptied>,
     /// Rules that are broken today.
     pub broken_today: &'a [Violation],
     /// Value and bound during the search.
@@ -103,6 +116,11 @@ fn tiles(of: &PlacementPage) -> Markup {
                 (tile("good", "Rules", "✓ hold", today))
             } @else {
                 (tile("bad", "Rules", &format!("! {} broken", number::count(found.violations.len())), today))
+            }
+            @if let Some(emptied) = of.emptied {
+                (tile("", "Emptied nodes", &number::count(emptied.nodes), html! {
+                    "of at most " (number::count(emptied.bound)) " within a budget of " (number::decimal(emptied.budget))
+                }))
             }
             (tile("", "Moves", &number::count(moved), html! {
                 "at a cost of " (number::decimal(cost))
@@ -195,6 +213,7 @@ mod tests {
             found: &found,
             schedule: &made,
             flaws: &audit_schedule(cluster, &found.assignment, &made),
+            emptied: None,
             broken_today: &today,
             history: &[point(0.0, 3.0), point(0.5, 1.0)],
             seconds: 0.5,

@@ -66,8 +66,17 @@ impl Stored {
         let policy = least.transpose()?.map_or(GrantPolicy::All, GrantPolicy::AtLeast);
         let (starts_at, ends_at, labels, contract) = (None, None, None, None);
         let owner = "owner".into();
-        let asking =
-            RequestSpec { kind, owner, change, policy, starts_at, ends_at, labels, contract };
+        let asking = RequestSpec {
+            kind,
+            owner,
+            change,
+            policy,
+            starts_at,
+            ends_at,
+            labels,
+            contract,
+            why: None,
+        };
         let id = RequestId::now_v7();
         let (operation, expected, key) = (Some(OperationId::now_v7()), None, None);
         let submission = Submission { id, operation, asking: &asking, expected, key };

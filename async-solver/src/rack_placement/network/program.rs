@@ -92,6 +92,11 @@ impl Program {
             let mut rows = vec![(cell_rows[&cell], 1.0)];
             let rows_kept = rows_of[&seat].iter().map(|&row| part.rows[row as usize]);
             rows.extend(rows_kept.map(|row| (row.expect("kept for it"), rru(of.value))));
+            let item = network.item_of(seat, cell);
+            let entries = model.limit_entries(&model.terms[of.term as usize].items[item as usize]);
+            rows.extend(entries.map(|(row, amount)| {
+                (part.rows[row as usize].expect("limits are kept"), amount)
+            }));
             rows.extend(rack.row.map(|(row, _)| (row, rru(of.value))));
             let (first, mut left) = (build.start.len(), entry.count);
             for step in steps(network, entry, most(seat, cell), alone) {
@@ -103,18 +108,18 @@ impl Program {
         }
         let mut own: BTreeMap<u32, Vec<OwnColumn>> = BTreeMap::new();
         for (column, &term) in rest.iter().enumerate() {
-            own.entry(term).or_default().push(OwnColumn { column, pool: None });
+            own.entry(term).or_default().push(OwnColumn { column, item: None });
         }
         for (&(seat, cell), columns) in pairs.iter().zip(&columns) {
-            let pool = Some(network.cells[cell as usize].pool);
+            let item = Some(network.item_of(seat, cell));
             let own = own.entry(network.seats[seat as usize].term).or_default();
-            own.extend(columns.clone().map(|column| OwnColumn { column, pool }));
+            own.extend(columns.clone().map(|column| OwnColumn { column, item }));
         }
         let beta = network.model.weights.spread_beta;
         for (&(_, term), rack) in &racks {
             let limit = network.holders[term as usize].rack_limit;
             if let Some((row, load)) = rack.row {
-                let column = OwnColumn { column: build.start.len(), pool: None };
+                let column = OwnColumn { column: build.start.len(), item: None };
                 own.entry(term).or_default().push(column);
                 let above = rru(load.saturating_sub(limit).max(0));
                 build.column(beta, f64::INFINITY, false, above, &[(row, -1.0)]);
@@ -192,7 +197,8 @@ impl Program {
                 .regress
         };
         let order = state.levels(model).cmp(&missing);
-        let is_better = order.is_lt() || order.is_eq() && gain > 1e-7;
+        let is_better =
+            (order.is_lt() || order.is_eq() && gain > 1e-7) && state.is_within_limits(model);
         if is_better && !self.terms.iter().any(regresses) {
             for &term in &self.terms {
                 network.holders[term as usize].limit_msbs();
@@ -251,6 +257,14 @@ impl Network<'_> {
         let above = self.load_of(rack, term).saturating_sub(limit).max(0);
         self.model.weights.spread_beta * rru(above)
     }
+
+    /// The item of a seat whose servers a cell has.
+    fn item_of(&self, seat: u32, cell: u32) -> u32 {
+        let (seat, pool) = (&self.seats[seat as usize], self.cells[cell as usize].pool);
+        let items = &self.model.terms[seat.term as usize].items;
+        let item = seat.items.iter().find(|&&item| items[item as usize].pool == pool);
+        *item.expect("a pair is of an item")
+    }
 }
 
 /// The columns of the relaxation that can change, what they are now, the rows that the servers of each seat are in, and
@@ -287,13 +301,14 @@ fn rest_of(
             if let formulation::Part::Item(item) = part
                 && let Some(&seat) = seat_of.get(&(term, item))
             {
-                // Cells take the place of pools.
-                let rows = lp.rows_of(column).filter(|&row| row as usize >= model.pools.len());
+                // Cells take the place of pools, and items of a seat may count differently in limits.
+                let rows = lp.rows_of(column).filter(|&row| row as usize >= model.prices());
                 rows_of.entry(seat).or_insert_with(|| rows.collect());
             }
         }
     }
-    let rows: Vec<u32> = rows_of.values().flatten().copied().collect();
+    let limits = index(model.pools.len())..index(model.prices());
+    let rows: Vec<u32> = rows_of.values().flatten().copied().chain(limits).collect();
     let part = part_of(lp, &without, &is_kept, &rows);
     let of_term = |&term: &u32| lp.columns_of(term as usize).map(move |(column, _)| (column, term));
     let owners = terms.iter().flat_map(of_term).filter(|of| is_kept[of.0]).map(|of| of.1).collect();

@@ -73,6 +73,7 @@ impl Things {
                 ends_at: None,
                 labels: None,
                 contract: None,
+                why: None,
             },
             settings: RegionSettings {
                 weights: fleet::Weights::default(),
@@ -269,6 +270,14 @@ impl Things {
                 quiet: vec!["08:00-18:00".to_owned()],
             },
             Event::ContractRemoved {},
+            Event::AutosizeSet {
+                metric: "used_rru",
+                quantile_micro: 990_000,
+                min_rru: 10.0,
+                max_rru: 40.5,
+                cooldown_seconds: 86_400,
+            },
+            Event::AutosizeRemoved {},
             Event::EmergencyAsked {
                 emergency,
                 rru: 30.0,

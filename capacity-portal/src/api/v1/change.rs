@@ -182,7 +182,17 @@ pub(super) fn parse(
     let draft = fields.optional("draft", "true or false").unwrap_or_default();
     fields.finish()?;
     let owner = owner.unwrap_or_else(|| "-".into());
-    let asking = RequestSpec { kind, owner, change, policy, starts_at, ends_at, labels, contract };
+    let asking = RequestSpec {
+        kind,
+        owner,
+        change,
+        policy,
+        starts_at,
+        ends_at,
+        labels,
+        contract,
+        why: None,
+    };
     // Rules that span fields are checked on the region with the change applied.
     if let Some(region) = region
         && !asking.keeps_the_promise()

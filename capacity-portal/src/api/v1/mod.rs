@@ -1,6 +1,7 @@
 //! Routes under `/v1`, for owners and their allocators.
 
 mod accepted;
+mod autosize;
 mod certificate;
 pub(crate) mod change;
 mod changes;
@@ -15,6 +16,7 @@ pub(crate) mod reservations;
 mod scope;
 mod servers;
 mod unchanged;
+mod usage_history;
 mod whoami;
 
 pub(crate) use accepted::not_reserved_until;
@@ -30,6 +32,8 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(changes::follow))
         .routes(routes!(owner_changes::follow))
         .routes(routes!(history::list))
+        .routes(routes!(usage_history::list))
+        .routes(routes!(autosize::find, autosize::set, autosize::remove))
         .routes(routes!(certificate::find))
         .routes(routes!(whoami::whoami))
         .routes(routes!(reservations::list, reservations::create))

@@ -57,6 +57,7 @@ pub(crate) fn view(of: broker::Request) -> Request {
         notice: asking.starts_at.filter(|_| of.starts_later).map(not_reserved_until),
         ends_at: asking.ends_at.flatten(),
         labels: asking.labels,
+        why: asking.why,
         asked: asking.change,
         granted_rru: of.granted.map(Rru::to_f64),
         awaits_in_use: of.awaits_in_use,

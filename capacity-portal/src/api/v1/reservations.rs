@@ -284,6 +284,7 @@ pub(super) async fn remove(
         ends_at: None,
         labels: None,
         contract: None,
+        why: None,
     };
     let parsed = ParsedChange { asking, draft: false };
     let path = format!("/v1/reservations/{}?remove", card.reservation);

@@ -8,15 +8,15 @@ use std::path::PathBuf;
 /// A file of daily series, and how they are forecast.
 #[derive(Debug, Args)]
 pub struct DailySeries {
-    /// The series.
-    #[command(flatten)]
-    pub file: SeriesFile,
     /// Train neural networks as well; takes about 10 s for 40 series of 900 days
     #[arg(long)]
     pub networks: bool,
     /// Seed of the networks
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub seed: u64,
+    /// The series. Last, because its headings hold for all options after it.
+    #[command(flatten)]
+    pub file: SeriesFile,
 }
 
 /// `ras forecast demand`
@@ -25,18 +25,16 @@ pub struct DailySeries {
 SERIES is CSV with a header line: a column of dates and one of demand, such as servers in use at the peak of
 the day, one value a day. Each series is forecast by the method with the least loss in a validation
 period. A test period after it judges that method: --compare shows it beside all others
-(docs/forecasts.md).
+(docs/forecasts.md). Without SERIES it is the daily peaks of a region's history, up to yesterday.
 
 Missing days are filled in and listed. Anything else that is wrong with the file is refused with its line.
 
 Examples:
   ras forecast demand used.csv --time date --value max --by region,type
   ras forecast demand used.csv --days 50 --networks --compare
-  ras forecast demand used.csv --output json")]
+  ras forecast demand used.csv --output json
+  ras forecast demand --server https://ras.example --by hardware_type,datacenter")]
 pub struct DemandForecast {
-    /// The file, and how it is forecast
-    #[command(flatten)]
-    pub of: DailySeries,
     /// Days ahead
     #[arg(long, value_name = "DAYS", default_value_t = 28,
           value_parser = clap::value_parser!(u8).range(1..=90))]
@@ -44,6 +42,9 @@ pub struct DemandForecast {
     /// Show all methods on the test period
     #[arg(long)]
     pub compare: bool,
+    /// The file, and how it is forecast
+    #[command(flatten)]
+    pub of: DailySeries,
 }
 
 /// `ras forecast orders`
@@ -59,14 +60,13 @@ that arrive on their date. Leave out what must stay free, such as the shared buf
 
 Examples:
   ras forecast orders used.csv --time date --value max --by region,type --stock stock.csv
-  ras forecast orders used.csv --stock stock.csv --quantile 90% --period 7 --lead 42")]
+  ras forecast orders used.csv --stock stock.csv --quantile 90% --period 7 --lead 42
+  ras forecast orders --server https://ras.example --by hardware_type,datacenter")]
 pub struct OrdersForecast {
-    /// The file, and how it is forecast
-    #[command(flatten)]
-    pub of: DailySeries,
-    /// CSV of free servers and known orders
+    /// CSV of free servers and known orders; of a region's history: the free servers of the region
+    /// by default
     #[arg(long, value_name = "STOCK")]
-    pub stock: PathBuf,
+    pub stock: Option<PathBuf>,
     /// Quantile of demand that must be covered
     #[arg(long, value_name = "SHARE", default_value = "70%", value_parser = quantity::share)]
     pub quantile: f64,
@@ -78,4 +78,7 @@ pub struct OrdersForecast {
     #[arg(long, value_name = "DAYS", default_value_t = 21,
           value_parser = clap::value_parser!(u8).range(1..=60))]
     pub lead: u8,
+    /// The file, and how it is forecast
+    #[command(flatten)]
+    pub of: DailySeries,
 }

@@ -1,20 +1,45 @@
-//! The file of all subcommands of `ras forecast`.
+//! The series of all subcommands of `ras forecast`: a file, or the history of a region.
 
+use crate::cli::server::ServerOptions;
 use clap::Args;
 use std::path::PathBuf;
 
-/// A file of series.
+/// A file of series, or without one the history of a region.
 #[derive(Debug, Args)]
 pub struct SeriesFile {
-    /// CSV of the series
-    pub series: PathBuf,
+    /// CSV of the series; without it, the history of a region is asked of its server
+    pub series: Option<PathBuf>,
     /// Column of the times
     #[arg(long, value_name = "COLUMN", default_value = "time")]
     pub time: String,
-    /// Column of the demand
-    #[arg(long, value_name = "COLUMN", default_value = "value")]
-    pub value: String,
-    /// Columns that tell series in the file apart
+    /// Column of the demand [default: value]; of a region's history used, used_rru, held, held_rru,
+    /// promised_rru, lent or free [default: used; of orders held]
+    #[arg(long, value_name = "COLUMN")]
+    pub value: Option<String>,
+    /// Columns that tell series in the file apart; of a region's history reservation, owner,
+    /// hardware_type, datacenter [default: reservation]
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
     pub by: Vec<String>,
+    /// The history of a region.
+    #[command(flatten)]
+    pub history: RegionHistory,
+}
+
+/// Which part of the history of a region.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "History of a region")]
+pub struct RegionHistory {
+    /// Only of this reservation
+    #[arg(long, value_name = "NAME", conflicts_with = "series")]
+    pub reservation: Option<String>,
+    /// Only of this owner
+    #[arg(long, value_name = "NAME", conflicts_with = "series")]
+    pub owner: Option<String>,
+    /// Only of this time before now, at most 400 days [default: 30 for `warm`, else 400]
+    #[arg(long, value_name = "DAYS", conflicts_with = "series",
+          value_parser = clap::value_parser!(u16).range(1..=400))]
+    pub past: Option<u16>,
+    /// The server to ask.
+    #[command(flatten)]
+    pub server: ServerOptions,
 }

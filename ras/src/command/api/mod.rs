@@ -21,6 +21,7 @@ pub(super) mod status;
 pub(super) mod token;
 
 mod ask;
+mod autosize;
 mod body;
 mod kinds;
 mod listing;

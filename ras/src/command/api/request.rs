@@ -31,6 +31,7 @@ pub(in crate::command) fn run(action: &RequestAction, context: &Context) -> Resu
         RequestAction::Resize(options) => resize(options, context),
         RequestAction::Delete(options) => delete(options, context),
         RequestAction::Cancel(options) => cancel(options, context),
+        RequestAction::Autosize(options) => super::autosize::run(options, context),
     }
 }
 

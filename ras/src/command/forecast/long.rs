@@ -1,10 +1,11 @@
 //! `ras forecast demand` and `ras forecast orders`
 
-use super::series::read;
+use super::series::{Grain, free, place, read};
 use crate::cli::{DailySeries, DemandForecast, OrdersForecast};
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::layout::Table;
+use crate::mistake::Hinted;
 use crate::number;
 use anyhow::{Context as _, Result, bail};
 use chrono::{DateTime, NaiveDate};
@@ -15,7 +16,6 @@ use forecast::long::{Bands, Daily, Doubt, LEVELS, Networks, Outlook, Plan, outlo
 use forecast::orders::advice::Position;
 use forecast::orders::{Advice, Pipeline, Terms, advise};
 use serde::Serialize;
-use std::path::Path;
 
 const DAY_SECONDS: i64 = 86_400;
 /// What the chosen method is compared with.
@@ -39,7 +39,7 @@ struct OfSeries {
 
 pub(super) fn demand(options: &DemandForecast, context: &Context) -> Result<Verdict> {
     let plan = Plan::new(usize::from(options.days));
-    let series = (outlooks(&options.of, &plan)?.into_iter())
+    let series = (outlooks(&options.of, &plan, "used")?.into_iter())
         .map(|(known, outlook)| {
             let last_day = date(&known, 0);
             OfSeries { name: known.name, last_day, outlook }
@@ -50,11 +50,14 @@ pub(super) fn demand(options: &DemandForecast, context: &Context) -> Result<Verd
     Ok(Verdict::Fine)
 }
 
-/// Each series of the file with its forecast.
-fn outlooks(of: &DailySeries, plan: &Plan) -> Result<Vec<(NamedSeries, Outlook)>> {
-    let found = read(&of.file)?;
+/// Each series with its forecast; `value` is the figure of a region's history by default.
+fn outlooks(of: &DailySeries, plan: &Plan, value: &str) -> Result<Vec<(NamedSeries, Outlook)>> {
+    let found = read(&of.file, Grain::Day, value)?;
     let daily = (found.iter())
-        .map(|named| Daily::new(&named.series).with_context(|| place(&of.file.series, &named.name)))
+        .map(|named| {
+            Daily::new(&named.series)
+                .with_context(|| format!("{}: {}", place(&of.file), named.name))
+        })
         .collect::<Result<Vec<Daily>>>()?;
     let networks = of.networks.then(|| {
         let all: Vec<&Daily> = daily.iter().collect();
@@ -72,10 +75,6 @@ fn outlooks(of: &DailySeries, plan: &Plan) -> Result<Vec<(NamedSeries, Outlook)>
         outlooks.push((named, outlook));
     }
     Ok(outlooks)
-}
-
-fn place(file: &Path, series: &str) -> String {
-    format!("{}: {series}", file.display())
 }
 
 /// The date of a day after the last of a series.
@@ -190,12 +189,17 @@ pub(super) fn orders(options: &OrdersForecast, context: &Context) -> Result<Verd
         levels.sort_by(f64::total_cmp);
     }
     let plan = Plan { levels, ..Plan::new(terms.horizon()) };
-    let stock = read_stock(&options.stock)?;
-    let outlooks = outlooks(&options.of, &plan)?;
-    if let Some(row) =
-        stock.iter().find(|row| outlooks.iter().all(|(known, _)| known.name != row.series))
+    let stock = match &options.stock {
+        Some(file) => read_stock(file)?,
+        None if options.of.file.series.is_none() => free(&options.of.file)?,
+        None => bail!(Hinted::new("the stock of servers is missing", "give --stock FILE")),
+    };
+    let outlooks = outlooks(&options.of, &plan, "held")?;
+    if let Some(file) = &options.stock
+        && let Some(row) =
+            stock.iter().find(|row| outlooks.iter().all(|(known, _)| known.name != row.series))
     {
-        let (file, line) = (options.stock.display(), row.line);
+        let (file, line) = (file.display(), row.line);
         bail!("{file}, line {line}: series: {:?} is not a series of the demand", row.series);
     }
     let series = (outlooks.into_iter())

@@ -12,7 +12,7 @@ use anyhow::Result;
 use datasets::cluster::{ConsolidationFile, PlacementFile, ScheduleFile};
 use fleet::number::counted;
 use placement::{Cluster, Found, Schedule, ScheduleFlaw, audit, audit_schedule, schedule};
-use report::PlacementPage;
+use report::{Emptied, PlacementPage};
 use std::path::Path;
 use std::time::Instant;
 
@@ -28,6 +28,11 @@ impl Answer<'_> {
     /// Writes the folder, and prints the answer.
     pub(super) fn write(self, out: &Path, context: &Context) -> Result<Verdict> {
         let Answer { cluster, found, ended, consolidation } = self;
+        let emptied = consolidation.as_ref().map(|of| Emptied {
+            nodes: of.emptied.len(),
+            bound: of.bound,
+            budget: of.budget,
+        });
         let began = Instant::now();
         let (phases, flaws) = phases(cluster, found, context, began);
         let phases_file =
@@ -43,6 +48,7 @@ impl Answer<'_> {
             found,
             schedule: &phases,
             flaws: &flaws,
+            emptied,
             broken_today: &today,
             history: &ended.history,
             seconds: ended.seconds,
