@@ -132,11 +132,12 @@ impl Lifted {
         Lifted([true; LimitName::LIFTED.len()])
     }
 
-    fn with(mut self, limit: LimitName) -> Lifted {
+    fn set(&mut self, limit: LimitName, lifted: bool) {
         for (&one, at) in LimitName::LIFTED.iter().zip(&mut self.0) {
-            *at |= one == limit;
+            if one == limit {
+                *at = lifted;
+            }
         }
-        self
     }
 }
 
@@ -162,20 +163,19 @@ pub(super) fn limits(ledger: &Ledger, ix: ReservationIx, reason: ShortfallReason
     if thought.grants(Lifted::default()) {
         return Vec::new();
     }
-    // Lifting more grants more, so from any set with which the named limit still refuses, and lifted would not, the others
-    // can be acquitted one by one.
-    let named = LimitName::of(reason).and_then(|named| thought.refused_by(named, &order));
-    let mut lifted = named.unwrap_or_default();
+    let mut lifted = Lifted::default();
     for limit in order {
-        let more = lifted.with(limit);
-        if !thought.grants(more) {
-            lifted = more;
+        lifted.set(limit, true);
+        if thought.grants(lifted) {
+            lifted.set(limit, false);
         }
     }
     let standing = order.into_iter().rev().filter(|&limit| !lifted.has(limit));
     standing
         .map(|limit| {
-            let without = thought.at_best(Lifted::default().with(limit));
+            let mut alone = Lifted::default();
+            alone.set(limit, true);
+            let without = thought.at_best(alone);
             Limit { limit, without, sentence: thought.sentence(limit) }
         })
         .collect()
@@ -184,38 +184,6 @@ pub(super) fn limits(ledger: &Ledger, ix: ReservationIx, reason: ShortfallReason
 impl Thought<'_> {
     fn grants(&self, lifted: Lifted) -> bool {
         self.offer(lifted).grants(&self.ask(lifted))
-    }
-
-    /// A set of limits such that with these lifted a limit still refuses, and lifted as well would not. `None`: it is
-    /// never the one that refuses.
-    fn refused_by(&self, named: LimitName, order: &[LimitName]) -> Option<Lifted> {
-        let others: Vec<LimitName> =
-            order.iter().copied().filter(|&of| of != named && self.is_of(of)).collect();
-        // The fewest first.
-        let mut sets: Vec<usize> = (0..1 << others.len()).collect();
-        sets.sort_by_key(|set| set.count_ones());
-        let lifted = |set: usize| {
-            let chosen = others.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1);
-            chosen.fold(Lifted::default(), |lifted, (_, &limit)| lifted.with(limit))
-        };
-        let mut sets = sets.into_iter().map(lifted);
-        sets.find(|&lifted| self.grants(lifted.with(named)) && !self.grants(lifted))
-    }
-
-    /// Whether a limit is one of the reservation: lifting another changes nothing.
-    fn is_of(&self, limit: LimitName) -> bool {
-        let reservation = &self.ledger.snapshot.reservations[self.ix.ix()];
-        match limit {
-            LimitName::HardwareTypes => !self.further.is_empty(),
-            LimitName::AllowedDatacenters => !reservation.allowed_datacenters.is_empty(),
-            LimitName::Affinity => !reservation.affinity.is_empty(),
-            LimitName::ReplicaRule => reservation.replica_rule.is_some(),
-            LimitName::MsbBuffer => reservation.msb_buffer,
-            LimitName::UnavailableServers
-            | LimitName::SharedBuffers
-            | LimitName::HeldByOthers
-            | LimitName::Region => true,
-        }
     }
 
     fn at_best(&self, lifted: Lifted) -> Rru {
