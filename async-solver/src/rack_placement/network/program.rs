@@ -94,9 +94,11 @@ impl Program {
             rows.extend(rows_kept.map(|row| (row.expect("kept for it"), rru(of.value))));
             let item = network.item_of(seat, cell);
             let entries = model.limit_entries(&model.terms[of.term as usize].items[item as usize]);
-            rows.extend(entries.map(|(row, amount)| {
-                (part.rows[row as usize].expect("limits are kept"), amount)
-            }));
+            rows.extend(
+                entries.map(|(row, amount)| {
+                    (part.rows[row as usize].expect("limits are kept"), amount)
+                }),
+            );
             rows.extend(rack.row.map(|(row, _)| (row, rru(of.value))));
             let (first, mut left) = (build.start.len(), entry.count);
             for step in steps(network, entry, most(seat, cell), alone) {
