@@ -117,7 +117,7 @@ table! {
             "Pairs in a region beyond which windows are not sought: each would hold too little of what racks cost.",
             "Three times the size at which an even cost promises just enough (decision 0035).";
         max_whole: usize = 4_000, "pairs",
-            "Pairs in a region up to which a window of all follows, at the root node only.", "Decision 0043.";
+            "Pairs in a region up to which windows have proved rows, and one of all follows, at the root node only.", "Decision 0043.";
         reservations: usize = 2, "reservations", "Reservations of a window.", "Decision 0035.";
         time: f64 = 3.0, "s for each largest window",
             "Time before a deadline that windows may take of phase 1 at most, for a region as large as one of them.",

@@ -134,8 +134,10 @@ impl<'a> Windows<'a> {
             let pools = of.items.iter().map(|&item| items[item as usize].pool as usize);
             pools.map(|pool| network.cells_of[pool].len()).sum()
         };
-        let sizes = network.seats.iter().map(size).collect();
+        let sizes: Vec<usize> = network.seats.iter().map(size).collect();
         let (luck, records) = Default::default();
+        // Larger regions lost by them what others gained (decision 0043).
+        let is_small = sizes.iter().sum::<usize>() <= PARAMS.windows.max_whole;
         Windows {
             model,
             lp,
@@ -144,7 +146,7 @@ impl<'a> Windows<'a> {
             seed,
             bound,
             gap_limit,
-            points,
+            points: if is_small { points } else { &[] },
             sizes,
             luck,
             records,
