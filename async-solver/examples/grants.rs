@@ -5,13 +5,16 @@
 //! Reservations are resized by a tenth, half of them down. One line for each request: what was granted, price, wall time
 //! and processor time. Only Linux says the latter.
 
+mod fleets;
+
 use async_solver::backend::InProcess;
 use async_solver::random::Random;
 use async_solver::{Means, QuoteContext, SolveEnv, SolverConfig, quote, solve};
 use datasets::generate::{GenerateOptions, State, generate};
 use fleet::{CapacityRequest, RegionSnapshot, ReservationKind};
+use fleets::{now, processor_seconds};
 use std::error::Error;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -71,19 +74,4 @@ fn main() -> Result<(), Box<dyn Error>> {
         );
     }
     Ok(())
-}
-
-#[expect(clippy::disallowed_methods, reason = "a measurement has a clock")]
-fn now() -> Instant {
-    Instant::now()
-}
-
-/// Processor time of this process, user and system; zero where the system does not say.
-fn processor_seconds() -> f64 {
-    let ticks = |text: &str| -> Option<u64> {
-        let fields: Vec<&str> = text.rsplit(')').next()?.split_whitespace().collect();
-        Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
-    };
-    let text = std::fs::read_to_string("/proc/self/stat").ok();
-    text.and_then(|text| ticks(&text)).unwrap_or_default() as f64 / 100.0
 }

@@ -8,25 +8,23 @@
 //! is possible, the region with the request in it is solved as well. One line for each request, then one for each
 //! fleet. Amounts are RRU.
 
-use async_solver::backend::{LpProblem, LpRequest, LpSolution, solve_with_highs};
+mod fleets;
+
 use async_solver::random::Random;
 use async_solver::{
-    Backend, Concession, LpFailure, LpJob, Means, OfferedPlan, QuoteContext, Quoted, SolveEnv,
-    SolveOutcome, SolverConfig, WarmStart, quote, solve,
+    Concession, Means, OfferedPlan, QuoteContext, Quoted, SolveEnv, SolveOutcome, SolverConfig,
+    WarmStart, quote, solve,
 };
-use datasets::generate::{GenerateOptions, Profile, State, generate};
-use datasets::import::{ImportOptions, import_csv};
 use fleet::audit::audit;
 use fleet::{
     CapacityRequest, HardwareTypeName, RegionSnapshot, ReservationIx, ReservationKind, Rru,
     SnapshotParts, Targets,
 };
+use fleets::{OnThreads, now, parts};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Share of the servers of guaranteed reservations that run containers (RAS section 4.6).
 const LOADED: f64 = 0.8;
@@ -75,67 +73,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("| {fleet} {}", sum.row());
     }
     Ok(())
-}
-
-/// A fleet with requests but without holders. `None`: its files are not there.
-fn parts(fleet: &str, folder: &Path) -> Result<Option<SnapshotParts>, Box<dyn Error>> {
-    let profile = match fleet {
-        "research" => Some(Profile::Research),
-        "switches" => Some(Profile::Switches),
-        _ => None,
-    };
-    if let Some(profile) = profile {
-        let options = GenerateOptions { state: State::Cold, ..GenerateOptions::of(profile, None) };
-        return Ok(Some(generate(&options)?));
-    }
-    let folder = folder.join(fleet);
-    if !folder.is_dir() {
-        return Ok(None);
-    }
-    let taken_at = chrono::DateTime::from_timestamp(1_600_000_000, 0).ok_or("an instant")?;
-    let mut options = ImportOptions::new(fleet, folder.join("servers.csv"), taken_at);
-    let requests =
-        if fleet == "google2019_cell_a" { "requests_hybrid.csv" } else { "requests.csv" };
-    options.requests = Some(folder.join(requests));
-    match fleet {
-        "google2019_cell_a" => options.msb_column = "msb_mixed".into(),
-        "alibaba_gpu_v2023" => {
-            options.topology = Some(folder.join("topology_synthetic.csv"));
-            options.shared_buffer_fraction = Some(0.0);
-            options.scale_requests = 0.8;
-        }
-        _ => options.shared_buffer_fraction = Some(0.0),
-    }
-    Ok(Some(import_csv(&options)?.0))
-}
-
-/// HiGHS on a thread of its own, so that a plan can search beside it. One whose answer is no longer wanted ends by its
-/// time limit.
-struct OnThreads;
-
-struct Job(Receiver<Result<LpSolution, LpFailure>>);
-
-impl Backend for OnThreads {
-    fn start(&self, problem: LpProblem, request: LpRequest) -> Box<dyn LpJob> {
-        let (answer, answered) = mpsc::channel();
-        thread::spawn(move || {
-            // The receiver is gone if the answer is no longer wanted.
-            let _ = answer.send(solve_with_highs(&problem, &request));
-        });
-        Box::new(Job(answered))
-    }
-}
-
-impl LpJob for Job {
-    fn wait(&mut self, at_most: Duration) -> Option<Result<LpSolution, LpFailure>> {
-        match self.0.recv_timeout(at_most) {
-            Ok(answer) => Some(answer),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => {
-                Some(Err(LpFailure::Status("HiGHS panicked".to_owned())))
-            }
-        }
-    }
 }
 
 /// A fleet after a solve.
@@ -340,11 +277,6 @@ impl Measured {
 
 fn is_guaranteed(region: &RegionSnapshot, ix: ReservationIx) -> bool {
     region.reservations[ix.ix()].kind == ReservationKind::Guaranteed
-}
-
-#[expect(clippy::disallowed_methods, reason = "a measurement has a clock")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 fn solved(

@@ -37,6 +37,18 @@ impl DualPoint {
     }
 }
 
+impl DualPoint {
+    /// How far an assignment of a reservation, which costs this much, is above its bound at these prices.
+    pub fn above_bound(&self, model: &Model, term: usize, cost: f64, counts: &[u32]) -> f64 {
+        let mut above = cost - self.terms[term].value;
+        for (item, &count) in model.terms[term].items.iter().zip(counts) {
+            above += model.price_of(item, &self.prices) * f64::from(count);
+            above -= model.leave_price(item);
+        }
+        above
+    }
+}
+
 /// Evaluates the dual function.
 pub fn evaluate(
     model: &Model,

@@ -47,6 +47,7 @@ mod order;
 pub mod params;
 mod phase1;
 mod plan;
+mod proved_rows;
 mod quote;
 mod rack_placement;
 mod racks;

@@ -31,6 +31,24 @@ pub struct LpProblem {
     pub values: Vec<f64>,
 }
 
+impl LpProblem {
+    /// Adds entries to each column: row and coefficient.
+    pub fn add_entries(&mut self, more: &[Vec<(u32, f64)>]) {
+        let count = self.indices.len() + more.iter().map(Vec::len).sum::<usize>();
+        let (mut indices, mut values) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let mut starts = vec![0];
+        for (column, more) in more.iter().enumerate() {
+            let known = self.starts[column] as usize..self.starts[column + 1] as usize;
+            indices.extend_from_slice(&self.indices[known.clone()]);
+            values.extend_from_slice(&self.values[known]);
+            indices.extend(more.iter().map(|entry| entry.0));
+            values.extend(more.iter().map(|entry| entry.1));
+            starts.push(u32::try_from(indices.len()).expect("fewer than 2^32 entries"));
+        }
+        (self.starts, self.indices, self.values) = (starts, indices, values);
+    }
+}
+
 /// How HiGHS is to solve it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LpRequest {

@@ -129,12 +129,9 @@ impl<'a> Neighbourhood<'a> {
     pub fn update(&mut self, model: &Model, state: &State, terms: &[usize]) {
         for &number in terms {
             let term = &model.terms[number];
-            let mut slack = state.costs[number] - self.prices.terms[number].value;
-            for (item, &count) in term.items.iter().zip(&state.counts[number]) {
-                slack += model.price_of(item, &self.prices.prices) * f64::from(count);
-                slack -= model.leave_price(item);
-            }
-            self.short[number] = term.shortfall(&state.counts[number]) > 0;
+            let (cost, counts) = (state.costs[number], &state.counts[number]);
+            let slack = self.prices.above_bound(model, number, cost, counts);
+            self.short[number] = term.shortfall(counts) > 0;
             // A little for every reservation: one at its bound may still block another.
             self.slack[number] = if term.items.is_empty() { 0.0 } else { slack.max(1e-6) };
         }

@@ -116,6 +116,8 @@ table! {
         max_region: usize = 200_000, "pairs",
             "Pairs in a region beyond which windows are not sought: each would hold too little of what racks cost.",
             "Three times the size at which an even cost promises just enough (decision 0035).";
+        max_whole: usize = 4_000, "pairs",
+            "Pairs in a region up to which windows have proved rows, and one of all follows, at the root node only.", "Decision 0043.";
         reservations: usize = 2, "reservations", "Reservations of a window.", "Decision 0035.";
         time: f64 = 3.0, "s for each largest window",
             "Time before a deadline that windows may take of phase 1 at most, for a region as large as one of them.",
@@ -247,6 +249,8 @@ table! {
             "100,000 greedy: 900 gain more than 3,000 in a tenth of the time (decision 0038).";
         small_sizes: usize = 2, "sizes",
             "Sizes that are used where a region is not hard and no deadline is given.", "Decision 0038.";
+        tiny_sizes: usize = 1, "sizes", "Sizes that are used on a tiny region.",
+            "Larger ones took 85 % of the time for 0.1 % of the cost: decision 0043.";
         min_relaxed: f64 = 0.05, "servers",
             "Servers in the relaxation from which an item that a reservation neither has nor held is free.",
             "Decision 0038.";
@@ -301,6 +305,8 @@ table! {
         whole_items: usize = 300, "items",
             "Size of a problem that branch and bound solves whole.", "Decision 0008.";
         whole_nodes: u32 = 2_000, "nodes", "Nodes of it at most.", "Decision 0008.";
+        points: usize = 8, "points",
+            "Points of the Lagrangian bound whose rows are in a sub-MIP.", "Decision 0043.";
         whole_safety: f64 = 1e-7, "share of the bound",
             "Subtracted from its bound for HiGHS' tolerances.", "HiGHS' tolerances.";
         gap: f64 = 0.01, "share of the gap", "Gap at which a sub-MIP ends.", "Decision 0008.";

@@ -43,6 +43,7 @@ use crate::env::{Progress, SolveEnv};
 use crate::formulation::Lp;
 use crate::lp::{LpJob, LpRequest, LpSolution, wait_for};
 use crate::model::{Item, Model, Term};
+use crate::params::PARAMS;
 use crate::report::Termination;
 use crate::search::Search;
 use crate::state::{IneligibleHeld, State};
@@ -89,6 +90,8 @@ pub struct Outcome {
     pub seconds: [f64; 3],
     /// The prices of the best bound, one per pool, where there was time for any.
     pub prices: Option<Vec<f64>>,
+    /// Points with high bounds, of the model that was solved in the end.
+    pub points: Vec<DualPoint>,
 }
 
 impl Outcome {
@@ -139,6 +142,8 @@ struct Run<'a> {
     proof: Proof,
     /// The point with the highest Lagrangian bound.
     dual: Option<DualPoint>,
+    /// Points with high bounds, of this model, the highest first.
+    points: Vec<DualPoint>,
     /// A fractional solution near an optimum of the relaxation: servers of each item of each term.
     fractional: Vec<Vec<f64>>,
     /// Value of the LP and seconds of HiGHS, where the LP was solved.
@@ -256,6 +261,13 @@ impl Run<'_> {
         if self.is_within_gap() { self.settled() } else { self.stop_reason() }
     }
 
+    /// Keeps a point if its bound is one of the highest.
+    fn keep_point(&mut self, point: &DualPoint) {
+        let at = self.points.partition_point(|known| known.value >= point.value);
+        self.points.insert(at, point.clone());
+        self.points.truncate(PARAMS.sub_mip.points);
+    }
+
     fn note(&mut self, step: &str) {
         let point = Progress {
             seconds: (self.env.elapsed)().as_secs_f64(),
@@ -335,6 +347,7 @@ impl Run<'_> {
             history: self.history,
             seconds,
             prices: self.dual.map(|dual| dual.prices),
+            points: self.points,
         }
     }
 }

@@ -37,7 +37,9 @@ pub struct Whole {
     /// Expressions 1 to 4 and the price of shortfalls, of the assignment that phase 2 ended with (without
     /// moves of servers handed back, and before unguaranteed capacity).
     pub primal: f64,
-    /// (primal - bound of phase 1) / |primal|; 0 where nothing is left to gain.
+    /// No assignment of whole servers costs less: proved. That of phase 1, unless branch and bound over racks proved more.
+    pub dual_bound: f64,
+    /// (primal - dual_bound) / |primal|; 0 where nothing is left to gain.
     pub gap: f64,
     /// That gap in moves of in-use servers.
     pub gap_in_use_moves: f64,

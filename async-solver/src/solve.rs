@@ -61,12 +61,16 @@ pub(crate) fn assign(
     };
     let reserve = Duration::from_secs_f64(reserve);
     let warm = env.warm.and_then(|warm| warm.prices_of(snapshot, limits, &model));
-    let refine = |gap: f64| {
+    let refinement_of = |gap: f64, points| {
         let reserve = reserve.mul_f64(0.75);
-        Refinement { model: &model, snapshot, config, env, reserve, gap }
+        Refinement { model: &model, snapshot, config, env, reserve, gap, points }
     };
     let refinement = |state: &State, gap: f64| {
-        if config.rack_phase { refine(gap).estimate(state) } else { (0.0, Duration::ZERO) }
+        if config.rack_phase {
+            refinement_of(gap, &[]).estimate(state)
+        } else {
+            (0.0, Duration::ZERO)
+        }
     };
     let follow_up = FollowUp { reserve, on_incumbent: &keep, refinement: &refinement };
     let start = phase1::Start { prices: warm, state: None };
@@ -74,9 +78,11 @@ pub(crate) fn assign(
     let mut state = choose(&model, config, &outcome);
     let kept_today = state.counts == model.today();
     let mut primal = if kept_today { outcome.initial_primal } else { outcome.primal };
-    let mut refined = None;
+    let (mut refined, mut whole_bound) = (None, outcome.dual_bound);
     if config.rack_phase {
-        let refined_state = refine(primal - outcome.dual_bound).run(&state);
+        let (refined_state, proved) =
+            refinement_of(primal - outcome.dual_bound, &outcome.points).run(&state);
+        whole_bound = whole_bound.max(proved.unwrap_or(f64::NEG_INFINITY));
         if let Some(Refined { state: other, placed }) = refined_state {
             primal = outcome.cost_of(&model, &other);
             (state, refined) = (other, placed);
@@ -159,13 +165,15 @@ pub(crate) fn assign(
     let phase2_end = clock();
     let step =
         |phase: u8, step: &str, seconds: f64| StepTime { phase, step: step.to_owned(), seconds };
-    let whole_gap = (whole - outcome.dual_bound).max(0.0);
+    let whole_bound = whole_bound.min(whole);
+    let whole_gap = whole - whole_bound;
     let share = |gap: f64, of: f64| if gap == 0.0 { 0.0 } else { gap / of.abs() };
     let in_moves = |gap: f64| gap / model.weights.move_in_use.max(f64::MIN_POSITIVE);
     let stats = SolveStats {
         objective: objective_of,
         whole: Whole {
             primal: whole,
+            dual_bound: whole_bound,
             gap: share(whole_gap, whole),
             gap_in_use_moves: in_moves(whole_gap),
         },

@@ -3,9 +3,11 @@
 //! Where reservations compete for the last servers of a pool, no order of taking them out and putting
 //! them back one by one finds the best exchange. HiGHS does, as long as little is free.
 
+use crate::bound::DualPoint;
 use crate::formulation::{Lp, Part};
 use crate::lp::{LpProblem, LpRequest, LpSolution};
 use crate::model::{Model, MsbSlice};
+use crate::proved_rows::{OwnColumn, Part as PartOf, add_proved_rows};
 use crate::search::Gain;
 use crate::state::{IneligibleHeld, State};
 
@@ -36,6 +38,43 @@ impl<'a> SubMip<'a> {
         let terms = (0..model.terms.len()).filter(|&t| free[t].contains(&true)).collect();
         let PartProblem { problem, fixed_cost, .. } = part_of(lp, &columns, &is_kept, &[]);
         SubMip { model, lp, terms, columns, kept, problem, constant: lp.constant + fixed_cost }
+    }
+
+    /// Adds what is proved of each reservation in it at some points ([`crate::proved_rows`]), unless its costs leave racks
+    /// out, which those bounds do not.
+    #[must_use]
+    pub fn with_proved_rows(mut self, state: &State, points: &[DualPoint]) -> SubMip<'a> {
+        if points.is_empty() || !self.lp.has_racks() {
+            return self;
+        }
+        let mut position = vec![usize::MAX; self.columns.len()];
+        for (at, &column) in self.kept.iter().enumerate() {
+            position[column] = at;
+        }
+        let model = self.model;
+        let own = |&term: &usize| -> Vec<OwnColumn> {
+            let of = |(column, part): (usize, Part)| {
+                let item = match part {
+                    Part::Item(item) => Some(item),
+                    // Not part of the reservation's bound.
+                    Part::Ineligible(_) => return None,
+                    Part::Slice(_) | Part::Largest | Part::Whole => None,
+                };
+                let column = position[column];
+                (column != usize::MAX).then_some(OwnColumn { column, item })
+            };
+            self.lp.columns_of(term).filter_map(of).collect()
+        };
+        let columns: Vec<Vec<OwnColumn>> = self.terms.iter().map(own).collect();
+        let parts: Vec<PartOf> = (self.terms.iter().zip(&columns))
+            .map(|(&term, columns)| {
+                let (cost, counts) = (state.costs[term], &state.counts[term][..]);
+                PartOf { term, cost, counts, columns }
+            })
+            .collect();
+        let start: Vec<f64> = self.kept.iter().map(|&column| self.columns[column]).collect();
+        add_proved_rows(&mut self.problem, model, points, &parts, &start);
+        self
     }
 
     /// The problem and how HiGHS is to solve it: starting from the state.

@@ -2,7 +2,6 @@
 
 mod world;
 
-use async_solver::backend::InProcess;
 use async_solver::{Concession, Means, OfferedPlan, QuoteContext, Quoted, SolveEnv, quote, solve};
 use fleet::audit::audit;
 use fleet::explain::{LimitName, ShortfallReason};
@@ -11,7 +10,7 @@ use proptest::prelude::Strategy;
 use std::cell::Cell;
 use std::slice;
 use std::time::Duration;
-use world::{Clock, Shape, TINY, TOWN, config, for_each, shortfalls, snapshot, worlds};
+use world::{Clock, Shape, TINY, TOWN, Unhurried, config, for_each, shortfalls, snapshot, worlds};
 
 /// Asks with a deadline on a clock that goes on with every look.
 fn ask(
@@ -22,7 +21,7 @@ fn ask(
 ) -> Quoted {
     let clock = Clock::default();
     let means = Means {
-        backend: &InProcess,
+        backend: &Unhurried,
         elapsed: &|| clock.read(),
         deadline: Some(Duration::from_millis(millis)),
         interrupted: &|| false,
@@ -125,8 +124,8 @@ fn reason_and_limits_agree() {
     for_each(40, worlds(TOWN), check);
     let (named, agree) = (named.get(), agree.get());
     println!("{agree} of {named} reasons are among the limits");
-    assert!(named >= 10, "{named} are too few to tell");
-    assert!(agree * 10 >= named * 6, "{agree} of {named} reasons are among the limits");
+    assert!(named >= 8, "{named} are too few to tell");
+    assert!(agree * 8 >= named * 7, "{agree} of {named} reasons are among the limits");
 }
 
 /// A part is granted at no higher a price than the same amount is offered at.
@@ -191,7 +190,7 @@ fn next_solve(answer: &Quoted, millis: u64) -> Option<Rru> {
     let env = SolveEnv {
         elapsed: &|| clock.read(),
         deadline: Some(Duration::from_millis(millis)),
-        ..SolveEnv::untimed(&InProcess)
+        ..SolveEnv::untimed(&Unhurried)
     };
     let targets: Targets = solve(region, &config(), &env).targets;
     let (before, then) = (shortfalls(region, &answer.plan.before), shortfalls(region, &targets));
@@ -233,5 +232,5 @@ fn a_plan_is_rarely_below_the_next_solve_and_never_far() {
     let (compared, below) = (compared.get(), below.get());
     println!("{below} of {compared} below the next solve, {} above", more.get());
     assert!(compared >= 10, "{compared} refusals are too few to tell");
-    assert!(below * 4 <= compared, "{below} of {compared} are below the next solve");
+    assert!(below * 10 <= compared, "{below} of {compared} are below the next solve");
 }

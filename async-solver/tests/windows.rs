@@ -75,6 +75,8 @@ fn a_window_finds_other_hardware() {
 #[test]
 fn counts_suit_the_racks() {
     let (reached, crowded, all) = (Cell::new(0), Cell::new(0), Cell::new(0));
+    // Whole optima that phase 1 cannot prove, and those of them that are proved.
+    let (unproved, proved) = (Cell::new(0), Cell::new(0));
     for_each(300, crowded_worlds(), |world| {
         let snapshot = snapshot(&world);
         let phase1 = Phase1::new(&snapshot);
@@ -94,12 +96,23 @@ fn counts_suit_the_racks() {
         assert!(found >= whole - slack, "{found} below the whole optimum {whole}");
         let bound = stats.phase1.dual_bound - short;
         assert!(bound <= whole + slack, "bound {bound} above the whole optimum {whole}");
+        let all_four = stats.whole.dual_bound - short;
+        assert!(all_four <= whole + slack, "bound {all_four} above the whole optimum {whole}");
+        assert!(all_four >= bound - slack, "bound {all_four} below that of phase 1, {bound}");
+        if short == 0.0 && bound < whole - 1e-4 * whole {
+            unproved.set(unproved.get() + 1);
+            proved.set(proved.get() + u32::from(all_four >= whole - 1e-4 * whole));
+        }
         all.set(all.get() + 1);
         crowded.set(crowded.get() + u32::from(whole > optimum + slack));
         reached.set(reached.get() + u32::from(found <= whole + slack));
     });
     let (reached, crowded, all) = (reached.get(), crowded.get(), all.get());
     println!("optimum reached in {reached} of {all}; racks contended in {crowded}");
+    let (unproved, proved) = (unproved.get(), proved.get());
+    println!("{proved} of {unproved} optima proved that phase 1 cannot prove");
+    assert!(unproved >= 10, "{unproved} worlds only in which racks cost more");
+    assert!(proved * 100 >= unproved * 70, "{proved} of {unproved} optima proved only");
     assert!(crowded * 5 >= all, "racks contended in {crowded} of {all} worlds only");
     assert!(reached * 100 >= all * 98, "optimum reached in {reached} of {all} worlds only");
 }

@@ -361,9 +361,6 @@ impl<'a> Explainer<'a> {
         if evidence.eligible_servers == 0 {
             return ShortfallReason::NoEligibleHardware;
         }
-        if evidence.available_servers == 0 {
-            return ShortfallReason::HardwareUnavailable;
-        }
         if evidence.within_affinity >= capacity {
             return ShortfallReason::NotFoundInTime;
         }

@@ -159,6 +159,10 @@ fn unavailable_servers_would_do() {
     // All of them gone.
     let found = explained(world().event("datacenter", "dc0", "random_failure"), &[], "web");
     assert_eq!(reason(&found), ShortfallReason::HardwareUnavailable);
+    // All of them gone, and too few with them back.
+    let more = world().change("web", |row| row.capacity_rru = 50.0);
+    let found = explained(more.event("datacenter", "dc0", "random_failure"), &[], "web");
+    assert_eq!(reason(&found), ShortfallReason::InsufficientHardware);
     // Two servers that would not make the difference are not the reason.
     let world = world().change("web", |row| row.capacity_rru = 50.0);
     let found = explained(world.event("server", "m2-t0-000", "random_failure"), &[], "web");

@@ -95,6 +95,7 @@ pub fn assemble(inputs: &ReportInputs) -> SolveReport {
         initial_objective: Some(audit.initial_objective),
         whole: stats.map(|stats| report::Whole {
             primal: known(stats.whole.primal),
+            dual_bound: known(stats.whole.dual_bound),
             gap: known(stats.whole.gap),
             gap_in_use_moves: known(stats.whole.gap_in_use_moves),
         }),

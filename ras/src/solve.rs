@@ -274,7 +274,8 @@ fn stats_so_far(job: &Job, history: Vec<Progress>, ending: Ending) -> SolveStats
     let primal = last(|progress| progress.primal);
     let dual_bound = last(|progress| progress.dual_bound);
     // NaN is "not known" and becomes null.
-    stats.whole = Whole { primal: f64::NAN, gap: f64::NAN, gap_in_use_moves: f64::NAN };
+    stats.whole =
+        Whole { primal: f64::NAN, dual_bound: f64::NAN, gap: f64::NAN, gap_in_use_moves: f64::NAN };
     stats.phase1.primal = primal.unwrap_or(f64::NAN);
     stats.phase1.dual_bound = dual_bound.unwrap_or(f64::NAN);
     if let Some((primal, bound)) = primal.zip(dual_bound) {

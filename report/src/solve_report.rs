@@ -205,6 +205,8 @@ impl Termination {
 pub struct Whole {
     /// Expressions 1 to 4 and the price of shortfalls.
     pub primal: Option<f64>,
+    /// No assignment costs less: proved.
+    pub dual_bound: Option<f64>,
     /// The proved gap.
     pub gap: Option<f64>,
     /// That gap in moves of in-use servers.

@@ -55,6 +55,7 @@ pub fn run(
         dual_bound: f64::NEG_INFINITY,
         proof: Proof::Lagrangian,
         dual: None,
+        points: Vec::new(),
         fractional: Vec::new(),
         lp_solved: None,
         lp_size,

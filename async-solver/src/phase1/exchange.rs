@@ -38,8 +38,10 @@ impl Run<'_> {
     /// if most servers are held.
     pub(super) fn exchanges_worth(&self) -> Option<Effort> {
         let (params, gap) = (&PARAMS.exchange, self.relative_gap());
+        // On a tiny region those that gain little take most of the time, and windows gain more (decision 0043).
+        let sizes = if self.is_tiny() { params.tiny_sizes } else { params.max_columns.len() };
         let (columns, reservations_per_sub_mip) =
-            (&params.max_columns[..], params.reservations_per_sub_mip);
+            (&params.max_columns[..sizes], params.reservations_per_sub_mip);
         if self.env.deadline.is_some() && gap > params.min_gap_until_deadline {
             let min_gain = params.min_gain_until_deadline;
             Some(Effort { columns, reservations_per_sub_mip, min_gain })
@@ -114,7 +116,8 @@ impl Run<'_> {
                 let columns: Vec<usize> =
                     (0..model.terms.len()).map(|term| core.columns(lp, term)).collect();
                 let terms = hood.pick_exchange(model, &state, &columns, max_columns, &mut is_busy);
-                let sub_mip = SubMip::new(model, lp, &state, &core.free(&terms));
+                let sub_mip = SubMip::new(model, lp, &state, &core.free(&terms))
+                    .with_proved_rows(&state, &self.points);
                 let is_next = pending.is_empty() || self.config.threads > 1;
                 let job = is_next.then(|| self.start_sub_mip(&sub_mip, &request)).flatten();
                 pending.push_back(Pending { terms, sub_mip, job });

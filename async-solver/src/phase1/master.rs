@@ -19,6 +19,7 @@ impl Run<'_> {
             master.add(term, counts);
         }
         self.add_columns(&mut master, &best);
+        self.keep_point(&best);
         let positive: Vec<f64> = best.prices.iter().copied().filter(|price| *price > 0.0).collect();
         let mut radius = PARAMS.master.first_radius * positive.iter().sum::<f64>()
             / positive.len().max(1) as f64;
@@ -39,6 +40,7 @@ impl Run<'_> {
             fractional = Some(master.fractional_solution(&solution.columns));
             let point = evaluate_strong(self.model, self.geometries, prices, self.config.threads);
             self.add_columns(&mut master, &point);
+            self.keep_point(&point);
             let promised = master.value(solution.objective) - best.value;
             if point.value > best.value {
                 if point.value - best.value > PARAMS.master.good_step * promised {

@@ -98,6 +98,7 @@ impl<'a> Run<'a> {
             initial_primal: today,
             best: Some((state, total)),
             dual_bound: f64::NEG_INFINITY,
+            points: Vec::new(),
             ..self
         };
         run.note("mip");

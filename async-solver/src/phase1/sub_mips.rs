@@ -114,7 +114,10 @@ impl Run<'_> {
         for batch in free.chunks(self.config.threads.clamp(1, PARAMS.sub_mip.batch)) {
             let started: Vec<_> = batch
                 .iter()
-                .map(|free| SubMip::new(self.model, self.lp, state, free))
+                .map(|free| {
+                    SubMip::new(self.model, self.lp, state, free)
+                        .with_proved_rows(state, &self.points)
+                })
                 .map(|sub_mip| (self.start_sub_mip(&sub_mip, request), sub_mip))
                 .collect();
             for (job, sub_mip) in started {

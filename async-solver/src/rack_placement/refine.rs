@@ -3,6 +3,7 @@
 
 use super::network::Windows;
 use super::{Network, RackPhase, place};
+use crate::bound::DualPoint;
 use crate::config::SolverConfig;
 use crate::env::SolveEnv;
 use crate::formulation::Lp;
@@ -27,6 +28,8 @@ pub struct Refinement<'a> {
     pub reserve: Duration,
     /// How far phase 1 is above its bound.
     pub gap: f64,
+    /// Points with high bounds, of the model.
+    pub points: &'a [DualPoint],
 }
 
 /// Other counts, and the servers with which they were found.
@@ -40,7 +43,8 @@ pub struct Refined<'a> {
 impl<'a> Refinement<'a> {
     /// Other counts than a state's, with which expressions 1 to 4 cost less and no more is missing; `None` if
     /// none were found, or it is not worth the time to look. Today's counts where others gain next to nothing.
-    pub fn run(&self, state: &State) -> Option<Refined<'a>> {
+    /// And what expressions 1 to 4 cost at least, where it was proved.
+    pub fn run(&self, state: &State) -> (Option<Refined<'a>>, Option<f64>) {
         let Refinement { model, config, env, .. } = *self;
         // What is missing counts before anything else.
         let ordered = if state.is_short() { &in_order(model, state) } else { model };
@@ -50,33 +54,45 @@ impl<'a> Refinement<'a> {
         better.releases_ineligible = config.hand_back;
         let (placed, mut network) = self.placed(&better);
         if must_stop() {
-            return None;
+            return (None, None);
         }
         let lp = Lp::new(ordered, false);
         let cost = better.total(ordered, &ineligible_held) - better.shortfall_cost(ordered);
         let limits = (cost - self.gap, config.gap_limit);
         let problem = (ordered, &lp);
-        let mut windows =
-            Windows::new(&network, problem, &ineligible_held, self.means(), config.seed, limits);
+        // Of others with other prices of what is missing nothing is proved.
+        let points = if state.is_short() { &[] } else { self.points };
+        let mut windows = Windows::new(
+            &network,
+            problem,
+            &ineligible_held,
+            self.means(),
+            config.seed,
+            limits,
+            points,
+        );
         if !windows.pay(&network, &better) {
-            return None;
+            return (None, None);
         }
         network.exchange(&must_stop);
         network.update(&mut better);
         windows.run(&mut network, &mut better);
+        let proved = windows.proved();
         let today = State::new(ordered, model.today());
         if better.levels(ordered) == today.levels(ordered) && state.counts != today.counts {
             let whole =
                 |network: &Network, state: &State| windows.whole(state, &network.contention(state));
             let now = whole(&self.placed(&today).1, &today);
             if now - whole(&network, &better) <= config.stay_gain * now {
-                return Some(Refined { state: State::new(model, today.counts), placed: None });
+                let state = State::new(model, today.counts);
+                return (Some(Refined { state, placed: None }), proved);
             }
         }
-        (better.counts != state.counts).then(|| {
+        let refined = (better.counts != state.counts).then(|| {
             let state = State::new(model, better.counts);
             Refined { state, placed: Some((placed, network)) }
-        })
+        });
+        (refined, proved)
     }
 
     /// How much windows might gain on a state at most, and the longest time in which they would; zero where none
@@ -95,6 +111,7 @@ impl<'a> Refinement<'a> {
             self.means(),
             self.config.seed,
             limits,
+            self.points,
         );
         if !windows.pay(&network, state) {
             return (0.0, Duration::ZERO);

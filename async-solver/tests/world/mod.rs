@@ -1,8 +1,8 @@
 //! Small regions drawn at random, and solves of them in this process.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
-use async_solver::backend::InProcess;
-use async_solver::{Backend, Means, SolveEnv, SolveOutcome, SolverConfig, WarmStart, solve};
+use async_solver::backend::{InProcess, LpProblem, LpRequest};
+use async_solver::{Backend, LpJob, Means, SolveEnv, SolveOutcome, SolverConfig, WarmStart, solve};
 use fleet::audit::audit;
 use fleet::{
     AffinityRow, AllowedDatacenterRow, CapacityRequest, RegionSnapshot, ReservationRow, Rru,
@@ -40,6 +40,16 @@ impl Clock {
     /// The time.
     pub fn read(&self) -> Duration {
         Duration::from_millis(self.0.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// HiGHS in this process without a limit of time: what is left on a [`Clock`] is no time for HiGHS, whose own clock
+/// depends on the machine.
+pub struct Unhurried;
+
+impl Backend for Unhurried {
+    fn start(&self, problem: LpProblem, request: LpRequest) -> Box<dyn LpJob> {
+        InProcess.start(problem, LpRequest { time_limit: None, ..request })
     }
 }
 

@@ -7,9 +7,11 @@
 
 use super::follow::Pair;
 use super::{Entry, Network, index};
-use crate::formulation::{Lp, Part};
+use crate::bound::DualPoint;
+use crate::formulation::{self, Lp};
 use crate::lp::{LpProblem, LpRequest, LpSolution};
 use crate::model::{Model, Step, rru};
+use crate::proved_rows::{OwnColumn, Part, add_proved_rows};
 use crate::state::State;
 use crate::sub_mip::{PartProblem, part_of};
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,8 +50,9 @@ impl Program {
         (model, lp): (&Model, &Lp),
         state: &State,
         seats: &[u32],
+        points: &[DualPoint],
     ) -> Program {
-        let (part, now, rows_of) = rest_of(network, (model, lp), state, seats);
+        let (part, now, rows_of, rest) = rest_of(network, (model, lp), state, seats);
         let mut build = Builder { problem: part.problem, start: now };
         let pairs = network.pairs(seats);
         let capacity = capacities(network, seats, &pairs);
@@ -89,6 +92,13 @@ impl Program {
             let mut rows = vec![(cell_rows[&cell], 1.0)];
             let rows_kept = rows_of[&seat].iter().map(|&row| part.rows[row as usize]);
             rows.extend(rows_kept.map(|row| (row.expect("kept for it"), rru(of.value))));
+            let item = network.item_of(seat, cell);
+            let entries = model.limit_entries(&model.terms[of.term as usize].items[item as usize]);
+            rows.extend(
+                entries.map(|(row, amount)| {
+                    (part.rows[row as usize].expect("limits are kept"), amount)
+                }),
+            );
             rows.extend(rack.row.map(|(row, _)| (row, rru(of.value))));
             let (first, mut left) = (build.start.len(), entry.count);
             for step in steps(network, entry, most(seat, cell), alone) {
@@ -98,10 +108,21 @@ impl Program {
             }
             columns.push(first..build.start.len());
         }
+        let mut own: BTreeMap<u32, Vec<OwnColumn>> = BTreeMap::new();
+        for (column, &term) in rest.iter().enumerate() {
+            own.entry(term).or_default().push(OwnColumn { column, item: None });
+        }
+        for (&(seat, cell), columns) in pairs.iter().zip(&columns) {
+            let item = Some(network.item_of(seat, cell));
+            let own = own.entry(network.seats[seat as usize].term).or_default();
+            own.extend(columns.clone().map(|column| OwnColumn { column, item }));
+        }
         let beta = network.model.weights.spread_beta;
         for (&(_, term), rack) in &racks {
             let limit = network.holders[term as usize].rack_limit;
             if let Some((row, load)) = rack.row {
+                let column = OwnColumn { column: build.start.len(), item: None };
+                own.entry(term).or_default().push(column);
                 let above = rru(load.saturating_sub(limit).max(0));
                 build.column(beta, f64::INFINITY, false, above, &[(row, -1.0)]);
             }
@@ -109,6 +130,17 @@ impl Program {
         let mut terms: Vec<u32> =
             seats.iter().map(|&seat| network.seats[seat as usize].term).collect();
         terms.dedup();
+        if !points.is_empty() {
+            let contention = network.contention(state);
+            let parts: Vec<Part> = (own.iter())
+                .map(|(&term, columns)| {
+                    let term = term as usize;
+                    let cost = state.costs[term] + contention.of(term);
+                    Part { term, cost, counts: &state.counts[term], columns }
+                })
+                .collect();
+            add_proved_rows(&mut build.problem, model, points, &parts, &build.start);
+        }
         Program { problem: build.problem, start: build.start, pairs, columns, terms }
     }
 
@@ -120,6 +152,13 @@ impl Program {
     /// Columns of the program.
     pub fn size(&self) -> usize {
         self.start.len()
+    }
+
+    /// How expressions 1 to 4 change at least, by a solution's account: not above zero.
+    pub fn least_change(&self, solution: &LpSolution) -> f64 {
+        let now: f64 =
+            self.problem.cost.iter().zip(&self.start).map(|(cost, value)| cost * value).sum();
+        (solution.dual_bound - now).min(0.0)
     }
 
     /// Changes network and state as a solution says and returns what that gains, if it is allowed, leaves no more
@@ -220,15 +259,24 @@ impl Network<'_> {
         let above = self.load_of(rack, term).saturating_sub(limit).max(0);
         self.model.weights.spread_beta * rru(above)
     }
+
+    /// The item of a seat whose servers a cell has.
+    fn item_of(&self, seat: u32, cell: u32) -> u32 {
+        let (seat, pool) = (&self.seats[seat as usize], self.cells[cell as usize].pool);
+        let items = &self.model.terms[seat.term as usize].items;
+        let item = seat.items.iter().find(|&&item| items[item as usize].pool == pool);
+        *item.expect("a pair is of an item")
+    }
 }
 
-/// The columns of the relaxation that can change, what they are now, and the rows that the servers of each seat are in.
+/// The columns of the relaxation that can change, what they are now, the rows that the servers of each seat are in, and
+/// the reservation of each column.
 fn rest_of(
     network: &Network,
     (model, lp): (&Model, &Lp),
     state: &State,
     seats: &[u32],
-) -> (PartProblem, Vec<f64>, BTreeMap<u32, Vec<u32>>) {
+) -> (PartProblem, Vec<f64>, BTreeMap<u32, Vec<u32>>, Vec<u32>) {
     let mut counts = state.counts.clone();
     // Seat by reservation and item, and the slices that change.
     let mut seat_of = BTreeMap::new();
@@ -248,23 +296,26 @@ fn rest_of(
     for &term in &terms {
         for (column, part) in lp.columns_of(term as usize) {
             is_kept[column] = match part {
-                Part::Item(_) | Part::Ineligible(_) => false,
-                Part::Slice(slice) => slices.contains(&(term, slice)),
-                Part::Largest | Part::Whole => true,
+                formulation::Part::Item(_) | formulation::Part::Ineligible(_) => false,
+                formulation::Part::Slice(slice) => slices.contains(&(term, slice)),
+                formulation::Part::Largest | formulation::Part::Whole => true,
             };
-            if let Part::Item(item) = part
+            if let formulation::Part::Item(item) = part
                 && let Some(&seat) = seat_of.get(&(term, item))
             {
-                // Cells take the place of pools.
-                let rows = lp.rows_of(column).filter(|&row| row as usize >= model.pools.len());
+                // Cells take the place of pools, and items of a seat may count differently in limits.
+                let rows = lp.rows_of(column).filter(|&row| row as usize >= model.prices());
                 rows_of.entry(seat).or_insert_with(|| rows.collect());
             }
         }
     }
-    let rows: Vec<u32> = rows_of.values().flatten().copied().collect();
+    let limits = index(model.pools.len())..index(model.prices());
+    let rows: Vec<u32> = rows_of.values().flatten().copied().chain(limits).collect();
     let part = part_of(lp, &without, &is_kept, &rows);
+    let of_term = |&term: &u32| lp.columns_of(term as usize).map(move |(column, _)| (column, term));
+    let owners = terms.iter().flat_map(of_term).filter(|of| is_kept[of.0]).map(|of| of.1).collect();
     let now = now.into_iter().zip(is_kept).filter(|of| of.1).map(|of| of.0).collect();
-    (part, now, rows_of)
+    (part, now, rows_of, owners)
 }
 
 /// Servers of each cell that are free or with one of the seats.

@@ -8,6 +8,7 @@
 
 use super::program::Program;
 use super::{Network, Seat, index};
+use crate::bound::DualPoint;
 use crate::formulation::Lp;
 use crate::lp::{LpRequest, wait_for};
 use crate::means::Means;
@@ -84,6 +85,11 @@ impl Record {
 pub struct Contention(Vec<Vec<f64>>);
 
 impl Contention {
+    /// Of a reservation.
+    pub fn of(&self, term: usize) -> f64 {
+        self.0[term].iter().sum()
+    }
+
     /// In all.
     pub fn total(&self) -> f64 {
         self.0.iter().flatten().sum()
@@ -100,11 +106,15 @@ pub struct Windows<'a> {
     /// Expressions 1 to 4 at the proved bound.
     bound: f64,
     gap_limit: f64,
+    /// Points whose bounds of reservations are rows of programs.
+    points: &'a [DualPoint],
     /// Pairs of a seat and a cell, by seat.
     sizes: Vec<usize>,
     /// Halved for each window that gained next to nothing: of MSBs, and of pairs of reservations.
     luck: (BTreeMap<MsbIx, f64>, BTreeMap<(u32, u32), f64>),
     records: [Record; 2],
+    /// What expressions 1 to 4 cost at least, where a window of all seats was solved.
+    proved: Option<f64>,
 }
 
 impl<'a> Windows<'a> {
@@ -117,15 +127,36 @@ impl<'a> Windows<'a> {
         means: Means<'a>,
         seed: u64,
         (bound, gap_limit): (f64, f64),
+        points: &'a [DualPoint],
     ) -> Windows<'a> {
         let size = |of: &Seat| {
             let items = &network.model.terms[of.term as usize].items;
             let pools = of.items.iter().map(|&item| items[item as usize].pool as usize);
             pools.map(|pool| network.cells_of[pool].len()).sum()
         };
-        let sizes = network.seats.iter().map(size).collect();
+        let sizes: Vec<usize> = network.seats.iter().map(size).collect();
         let (luck, records) = Default::default();
-        Windows { model, lp, ineligible_held, means, seed, bound, gap_limit, sizes, luck, records }
+        // Larger regions lost by them what others gained (decision 0043).
+        let is_small = sizes.iter().sum::<usize>() <= PARAMS.windows.max_whole;
+        Windows {
+            model,
+            lp,
+            ineligible_held,
+            means,
+            seed,
+            bound,
+            gap_limit,
+            points: if is_small { points } else { &[] },
+            sizes,
+            luck,
+            records,
+            proved: None,
+        }
+    }
+
+    /// What expressions 1 to 4 cost at least, where a window of all seats was solved.
+    pub fn proved(&self) -> Option<f64> {
+        self.proved
     }
 
     /// Pairs of a seat and a cell.
@@ -157,7 +188,7 @@ impl<'a> Windows<'a> {
 
     /// Solves windows, as many at a time as other sub-MIPs, until none promises enough.
     pub fn run(&mut self, network: &mut Network, state: &mut State) {
-        if self.is_small() && self.solve_whole(network, state) {
+        if self.is_small() && self.solve_whole(network, state, PARAMS.sub_mip.whole_nodes) {
             return;
         }
         while !self.means.must_stop() {
@@ -170,6 +201,9 @@ impl<'a> Windows<'a> {
             }
             self.solve(network, state, &batch, open);
         }
+        if !self.is_small() && self.size() <= PARAMS.windows.max_whole && !self.means.must_stop() {
+            self.solve_whole(network, state, 1);
+        }
     }
 
     /// Whether branch and bound solves the region as one window.
@@ -178,18 +212,21 @@ impl<'a> Windows<'a> {
         items <= PARAMS.sub_mip.whole_items && self.size() <= PARAMS.windows.max_size
     }
 
-    /// Solves a window of all seats; tells whether no other counts cost less.
-    fn solve_whole(&self, network: &mut Network, state: &mut State) -> bool {
+    /// Solves a window of all seats, and notes what it proves; tells whether no other counts cost less.
+    fn solve_whole(&mut self, network: &mut Network, state: &mut State, nodes: u32) -> bool {
         let seats: Vec<u32> = (0..index(network.seats.len())).collect();
-        let program = Program::new(network, (self.model, self.lp), state, &seats);
+        let program = Program::new(network, (self.model, self.lp), state, &seats, self.points);
         let whole = self.whole(state, &network.contention(state));
-        let request = LpRequest {
-            mip_gap: 0.5 * self.gap_limit * whole,
-            mip_nodes: PARAMS.sub_mip.whole_nodes,
-            ..self.request()
-        };
+        let request =
+            LpRequest { mip_gap: 0.5 * self.gap_limit * whole, mip_nodes: nodes, ..self.request() };
         let (problem, request) = program.problem(&request);
         let Some(solution) = self.means.solve(problem, request) else { return false };
+        // Servers worth zero to their holder are no part of it, and what is missing has other prices then.
+        let is_complete = self.model.terms.iter().all(|term| term.ineligible_held.is_empty());
+        if is_complete && !state.is_short() {
+            let bound = whole + program.least_change(&solution);
+            self.proved = Some(bound - PARAMS.sub_mip.whole_safety * bound.abs().max(1.0));
+        }
         program.apply(self.model, network, state, &solution);
         solution.optimal
     }
@@ -212,7 +249,8 @@ impl<'a> Windows<'a> {
         let request = LpRequest { mip_gap: PARAMS.sub_mip.gap * open, ..self.request() };
         let started: Vec<_> = (batch.iter())
             .map(|window| {
-                Program::new(network, (self.model, self.lp), state, &seats(network, &window.about))
+                let seats = seats(network, &window.about);
+                Program::new(network, (self.model, self.lp), state, &seats, self.points)
             })
             .map(|program| {
                 let (problem, request) = program.problem(&request);
