@@ -17,7 +17,7 @@ use serde::Serialize;
 /// What `ras policy solve` says.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
-enum Solved<'a> {
+enum Answer<'a> {
     Solved {
         cost: f64,
         /// What no cost is below, of a search.
@@ -118,7 +118,7 @@ pub(super) fn run(options: &SolvePolicies, context: &Context) -> Result<Verdict>
                     "no decisions were found under which all hold; the nearest break:\n  {}",
                     fails.join("\n  ")
                 );
-                context.answer(|| said, &Solved::NotFound { fails })?;
+                context.answer(|| said, &Answer::NotFound { fails })?;
                 Ok(Verdict::fine_if(false))
             }
         };
@@ -131,7 +131,7 @@ pub(super) fn run(options: &SolvePolicies, context: &Context) -> Result<Verdict>
         Outcome::Impossible(rows) => {
             let rows = contradiction(&model, &backend, effort, &rows)?;
             let said = text_of_contradiction(&rows);
-            context.answer(|| said, &Solved::Impossible { rows })?;
+            context.answer(|| said, &Answer::Impossible { rows })?;
             Ok(Verdict::fine_if(false))
         }
     }
@@ -147,7 +147,7 @@ fn answer(
     let goals = goals(solution);
     let changed = rows.iter().filter(|row| row.today != row.decided).count();
     let cost = solution.cost.to_f64();
-    let solved = Solved::Solved { cost, bound, goals, changed, assignment: rows };
+    let solved = Answer::Solved { cost, bound, goals, changed, assignment: rows };
     context.answer(|| text_of_solution(solution, bound, changed, &solved), &solved)?;
     Ok(Verdict::Fine)
 }
@@ -189,7 +189,7 @@ fn text_of_solution(
     solution: &Solution,
     bound: Option<f64>,
     changed: usize,
-    solved: &Solved<'_>,
+    solved: &Answer<'_>,
 ) -> String {
     let mut said = vec![("cost", solution.cost.to_string()), ("changed", counted(changed, "row"))];
     if let Some(bound) = bound {
@@ -201,7 +201,7 @@ fn text_of_solution(
         said.push(("goals", goals.join("\n")));
     }
     let mut table = Table::new(&["row", "today", "decided"], 0..0);
-    let Solved::Solved { assignment, .. } = solved else { return facts(&said) };
+    let Answer::Solved { assignment, .. } = solved else { return facts(&said) };
     for row in assignment.iter().filter(|row| row.today != row.decided) {
         table.add_row([row.row.clone(), row.today.clone(), row.decided.clone()]);
     }
