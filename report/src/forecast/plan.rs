@@ -97,7 +97,7 @@ pub fn render(of: &PlanPage) -> String {
                 }
                 section {
                     h2 { "Weeks" }
-                    (chart(of))
+                    @if !of.weeks.is_empty() { (chart(of)) }
                     (weeks(of))
                 }
                 @if !of.rows.is_empty() {
