@@ -302,10 +302,11 @@ pub struct RegionCertificate {
     pub short: usize,
     /// Number of reservations that have everything now, and would not after one more MSB loss.
     pub at_risk: usize,
-    /// Capacity that is missing now, of all reservations.
-    pub missing_now_rru: f64,
-    /// Capacity that is missing now or would be missing after one more MSB loss; for each reservation its worst loss.
-    pub missing_after_loss_rru: f64,
+    /// The fewest servers worth what is missing now, of all reservations: their units of RRU may differ.
+    pub missing_now_servers: usize,
+    /// The fewest servers worth what is missing now or would be missing after one more MSB loss; for each reservation
+    /// its worst loss.
+    pub missing_after_loss_servers: usize,
     /// Number of guaranteed reservations.
     pub of: usize,
     /// Sorted by name.

@@ -113,10 +113,12 @@ pub struct SolveFigures {
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
     pub whole: Option<Value>,
-    /// RRU missing before.
-    pub initial_shortfall_rru: Option<f64>,
-    /// RRU missing after.
-    pub shortfall_rru: Option<f64>,
+    /// The fewest servers worth all shortfalls before.
+    #[serde(default)]
+    pub initial_shortfall_servers: Option<usize>,
+    /// The fewest servers worth all shortfalls after; null in reports of older versions.
+    #[serde(default)]
+    pub shortfall_servers: Option<usize>,
     /// Servers that change owner, in use and idle.
     #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
     pub moves: Option<ClaimedMoves>,

@@ -6,7 +6,7 @@
 //! | [`ours`] | one solve of ours, in a process of its own |
 //! | [`competitors`] | each competitor, run and judged by the same code |
 //! | [`chain`] | regions that a chain of solves begins with (pure) |
-//! | [`hours`], [`sizes`], [`spread`] | the figures, as data |
+//! | [`hours`], [`months`], [`sizes`], [`spread`] | the figures, as data |
 //! | [`machine`], [`markdown`], [`page`] | where it ran; rows for the results; the page |
 //! | [`options`], [`run()`] | the command line; one run |
 //!
@@ -19,6 +19,7 @@ pub mod competitors;
 pub mod hours;
 pub mod machine;
 pub mod markdown;
+pub mod months;
 pub mod options;
 pub mod ours;
 pub mod page;
@@ -75,6 +76,12 @@ impl Figures {
     /// Whether one of these is wanted.
     pub fn any(&self, numbers: &[u8]) -> bool {
         numbers.iter().any(|number| self.0.contains(number))
+    }
+
+    /// All but these.
+    #[must_use]
+    pub fn without(&self, numbers: &[u8]) -> Figures {
+        Figures(self.0.iter().copied().filter(|number| !numbers.contains(number)).collect())
     }
 }
 

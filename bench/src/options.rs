@@ -22,6 +22,7 @@ Figures, numbered as in the paper (RAS, SOSP'21):
   by size, from a tenth of --servers to ten times as many
   12 largest share in one MSB   13 spread over MSBs   14 power by MSB   15 traffic between
   datacenters   16 moves by hour
+With --state greedy, 12, 14 and 16 follow the region for --hours.
 
 Regions are generated unless SNAPSHOT is given. Times are of this machine: compare those of one
 run with each other.
@@ -33,6 +34,7 @@ Examples:
   ras-bench --servers 100000 --state greedy --only solver,lp --figures 16 --deadline 60s --out bench
   ras-bench --profile research --only solver,pooled --figures none --deadline 35s --out bench
   ras-bench region --only solver,pooled,lp --figures 9,16 --hours 168 --out bench
+  ras-bench --state greedy --only greedy --figures 12,14,16 --hours 1440 --gap 0.5% --out bench
   ras-bench --servers 100000 --only greedy --figures 7,9 --warm --deadline 10m --out bench")]
 pub struct Options {
     /// A region of your own, instead of a generated one
@@ -74,9 +76,12 @@ pub struct Options {
     /// Which figures: all, none, or numbers such as 7,9,16
     #[arg(long, value_name = "NUMBERS", default_value = "all")]
     pub figures: Figures,
-    /// Hours that figures 7, 8, 9 and 16 follow, one solve each
+    /// Hours that figures 7, 8, 9 and 16 follow, one solve each; of `--state greedy` also 12 and 14
     #[arg(long, value_name = "COUNT", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=8760))]
     pub hours: u32,
+    /// In figures 12, 14 and 16 of `--state greedy`: the most moves of servers in use each hour
+    #[arg(long, value_name = "COUNT")]
+    pub in_use_moves: Option<u32>,
     /// In figures 7, 8, 9 and 16: start each hour from what the one before left, and solve it from
     /// nothing to the same gap as well
     #[arg(long)]

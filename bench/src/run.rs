@@ -1,6 +1,7 @@
 //! One run: the region, its competitors, the figures, and the files that hold the results.
 
 use crate::machine::Machine;
+use crate::months::{self, Course};
 use crate::options::Options;
 use crate::ours::How;
 use crate::{Bench, Figure, Region, Rival, competitors, hours, markdown, page, sizes, spread};
@@ -164,13 +165,21 @@ fn figures(
 ) -> Result<Vec<Figure>> {
     let wanted = &options.figures;
     let mut figures = Vec::new();
+    let pace = Pace { resized: options.resized, failed: options.failed, seed: options.seed };
+    // What a greedy allocator left is followed until it is spread.
+    let follows = options.state == State::Greedy && wanted.any(&[12, 14]);
+    if follows {
+        let Options { hours, in_use_moves, .. } = *options;
+        let course = Course { hours, pace, in_use_moves };
+        figures.extend(months::figures(snapshot, &course, how, wanted, say)?);
+    }
+    let wanted = if follows { &wanted.without(&[12, 14, 16]) } else { wanted };
     if wanted.any(&[7, 8, 9, 16]) {
         // What happens to a region in a day happens to one that is held.
         let held = match options.state {
             State::Cold => region(options, State::Steady, None, say)?.0,
             State::Steady | State::Greedy | State::Churned => snapshot.clone(),
         };
-        let pace = Pace { resized: options.resized, failed: options.failed, seed: options.seed };
         figures.extend(hours::figures(
             &held,
             options.hours,

@@ -203,17 +203,21 @@ fn heat(region: &RegionSnapshot, stages: &[Stage; 3], _: &How, made: String) -> 
 
 /// Typical draw by MSB, in watts: of the capacity that guaranteed reservations run, each on all its
 /// servers alike, and of all available servers. Buffers draw nothing.
-fn draws(region: &RegionSnapshot, stage: &Stage) -> Vec<(f64, f64)> {
+pub(super) fn draws(
+    region: &RegionSnapshot,
+    audit: &AuditReport,
+    targets: &Targets,
+) -> Vec<(f64, f64)> {
     let mut draws = vec![(0.0, 0.0); region.msbs.len()];
     // Idle and busy servers of a reservation add up to its capacity over what it has.
-    let loads: Vec<f64> = (stage.audit.reservations.iter())
+    let loads: Vec<f64> = (audit.reservations.iter())
         .map(|row| {
             let guaranteed = row.kind == ReservationKind::Guaranteed;
             let all = row.holding.assigned.to_f64();
             if guaranteed && all > 0.0 { (row.capacity.to_f64() / all).min(1.0) } else { 0.0 }
         })
         .collect();
-    for (server, holder) in region.servers.iter().zip(stage.targets.holders()) {
+    for (server, holder) in region.servers.iter().zip(targets.holders()) {
         if let (Some(watts), true) = (server.power_watts, server.available) {
             let draw = &mut draws[region.msb_of(server).ix()];
             draw.1 += watts;
@@ -224,7 +228,7 @@ fn draws(region: &RegionSnapshot, stage: &Stage) -> Vec<(f64, f64)> {
 }
 
 /// Variance of the share of their servers' draw that MSBs give, and the least that is left of one.
-fn unevenness(draws: &[(f64, f64)]) -> (f64, f64) {
+pub(super) fn unevenness(draws: &[(f64, f64)]) -> (f64, f64) {
     let shares: Vec<f64> =
         draws.iter().filter(|draw| draw.1 > 0.0).map(|draw| draw.0 / draw.1).collect();
     let mean = mean(&shares);
@@ -234,7 +238,7 @@ fn unevenness(draws: &[(f64, f64)]) -> (f64, f64) {
 }
 
 fn power(region: &RegionSnapshot, stages: &[Stage; 3], _: &How, made: String) -> Figure {
-    let draws = stages.each_ref().map(|stage| draws(region, stage));
+    let draws = stages.each_ref().map(|stage| draws(region, &stage.audit, &stage.targets));
     let known = draws.iter().flatten().any(|draw| draw.1 > 0.0);
     let uneven = draws.each_ref().map(|draws| unevenness(draws));
     let series = STAGES.iter().zip(&draws).map(|(name, draws)| Series {

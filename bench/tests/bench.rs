@@ -124,6 +124,26 @@ fn the_same_seed_gives_the_same_figures() {
 }
 
 #[test]
+fn greedy_region_is_followed_within_its_limit_of_moves() {
+    let place = tempfile::tempdir().expect("a folder");
+    let line = "--servers 1000 --reservations 5 --state greedy --deadline 60s --gap 5% --runs 1 --only greedy \
+                --figures 12,14,16 --hours 3 --in-use-moves 2 --out m";
+    let found = bench(place.path(), line);
+    let figures = found["figures"].as_array().expect("a list");
+    let numbers: Vec<u64> = figures.iter().filter_map(|of| of["number"].as_u64()).collect();
+    assert_eq!(numbers, [12, 14, 16]);
+    let line = |figure: usize, series: usize| -> Vec<f64> {
+        let values = &figures[figure]["plots"][0]["points"]["series"][series]["values"];
+        values.as_array().expect("values").iter().filter_map(Value::as_f64).collect()
+    };
+    let (shares, least, in_use) = (line(0, 0), line(0, 1), line(2, 1));
+    assert_eq!((shares.len(), in_use.len()), (4, 4), "before, and after each of three hours");
+    assert!(shares[3] < shares[0], "{shares:?}");
+    assert!(shares.iter().zip(&least).skip(1).all(|(share, least)| share >= least), "{shares:?}");
+    assert!(in_use.iter().all(|&moves| moves <= 2.0), "{in_use:?}");
+}
+
+#[test]
 fn hours_that_start_from_the_one_before_stand_beside_hours_from_nothing() {
     let place = tempfile::tempdir().expect("a folder");
     let line = "--servers 1000 --reservations 5 --deadline 5s --only greedy --runs 1 --figures 7 \

@@ -5,7 +5,7 @@
 
 use crate::summary::{SummaryError, failed, numbers};
 use chrono::{NaiveDate, TimeDelta};
-use fleet::{ReservationName, Rru};
+use fleet::ReservationName;
 use polars::prelude::{
     DataFrame, IntoLazy, JoinArgs, JoinType, PolarsResult, SortMultipleOptions, col, df, len, lit,
 };
@@ -21,8 +21,8 @@ pub struct Outcome {
     pub reservation: ReservationName,
     /// Servers it holds.
     pub servers: u32,
-    /// RRU it is missing.
-    pub shortfall: Rru,
+    /// The fewest servers worth what it is missing.
+    pub missing: u32,
 }
 
 /// Solves compared: of each pair the first as it was recorded, the second as it was replayed.
@@ -32,8 +32,8 @@ pub struct Compared {
     pub compared: usize,
     /// How often it was short.
     pub short: [usize; 2],
-    /// RRU missing, summed over solves: of hourly solves, RRU-hours.
-    pub missing: [Rru; 2],
+    /// The fewest servers worth what it is missing, summed over solves: of hourly solves, server-hours.
+    pub missing: [usize; 2],
     /// Servers held, on average over what was compared.
     pub servers: [f64; 2],
 }
@@ -81,7 +81,7 @@ fn frame(of: &[Outcome]) -> PolarsResult<DataFrame> {
         "reservation" => of.iter().map(|of| &*of.reservation).collect::<Vec<&str>>(),
         "day" => of.iter().map(day).collect::<Vec<i64>>(),
         "servers" => of.iter().map(|of| of.servers).collect::<Vec<u32>>(),
-        "missing" => of.iter().map(|of| of.shortfall.0).collect::<Vec<i64>>(),
+        "missing" => of.iter().map(|of| of.missing).collect::<Vec<u32>>(),
     ]
 }
 
@@ -97,7 +97,7 @@ fn compare(recorded: &[Outcome], replayed: &[Outcome], key: &str) -> PolarsResul
     let sums = ["", "_right"].iter().flat_map(|side| {
         let (missing, servers) = (format!("missing{side}"), format!("servers{side}"));
         [
-            col(&*missing).gt(lit(0_i64)).sum().alias(format!("short{side}")),
+            col(&*missing).gt(lit(0_u32)).sum().alias(format!("short{side}")),
             col(&*missing).sum(),
             col(&*servers).mean(),
         ]
@@ -111,18 +111,15 @@ fn compare(recorded: &[Outcome], replayed: &[Outcome], key: &str) -> PolarsResul
 fn rows(summed: &DataFrame) -> PolarsResult<Vec<Compared>> {
     let compared = numbers(summed, "compared")?;
     let [short, short_right] = [numbers(summed, "short")?, numbers(summed, "short_right")?];
-    let missing = |name: &str| -> PolarsResult<Vec<i64>> {
-        Ok(summed.column(name)?.i64()?.iter().flatten().collect())
-    };
     let servers = |name: &str| -> PolarsResult<Vec<f64>> {
         Ok(summed.column(name)?.f64()?.iter().flatten().collect())
     };
-    let [missing, missing_right] = [missing("missing")?, missing("missing_right")?];
+    let [missing, missing_right] = [numbers(summed, "missing")?, numbers(summed, "missing_right")?];
     let [servers, servers_right] = [servers("servers")?, servers("servers_right")?];
     let row = |at: usize| Compared {
         compared: compared[at],
         short: [short[at], short_right[at]],
-        missing: [Rru(missing[at]), Rru(missing_right[at])],
+        missing: [missing[at], missing_right[at]],
         servers: [servers[at], servers_right[at]],
     };
     Ok((0..summed.height()).map(row).collect())

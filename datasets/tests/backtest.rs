@@ -4,7 +4,6 @@
 
 use chrono::{Days, NaiveDate};
 use datasets::backtest::{Compared, Outcome, by_day, by_reservation};
-use fleet::Rru;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
@@ -22,7 +21,7 @@ fn month(seed: u64) -> Vec<Outcome> {
                     day: first + Days::new(u64::from(solve / 24)),
                     reservation: reservation.into(),
                     servers: rng.random_range(0..50),
-                    shortfall: Rru(rng.random_range(-3_i64..3).max(0) * 1_250_000),
+                    missing: rng.random_range(0..6_u32).saturating_sub(3),
                 });
             }
         }
@@ -41,13 +40,12 @@ fn by_hand<K: Ord>(
     let mut all: BTreeMap<K, Compared> = BTreeMap::new();
     for one in recorded {
         let Some(other) = there.get(&(one.solve, &*one.reservation)) else { continue };
-        let nothing =
-            Compared { compared: 0, short: [0; 2], missing: [Rru::ZERO; 2], servers: [0.0; 2] };
+        let nothing = Compared { compared: 0, short: [0; 2], missing: [0; 2], servers: [0.0; 2] };
         let sum = all.entry(key(one)).or_insert(nothing);
         sum.compared += 1;
         for (side, of) in [one, *other].into_iter().enumerate() {
-            sum.short[side] += usize::from(of.shortfall > Rru::ZERO);
-            sum.missing[side] += of.shortfall;
+            sum.short[side] += usize::from(of.missing > 0);
+            sum.missing[side] += of.missing as usize;
             sum.servers[side] += f64::from(of.servers);
         }
     }

@@ -97,6 +97,11 @@ pub fn audit(snapshot: &RegionSnapshot, targets: &Targets) -> AuditReport {
         initial_objective: initial_objective(snapshot, &limits, &before),
         shortfall: reservations.iter().map(|row| row.holding.shortfall).sum(),
         initial_shortfall: reservations.iter().map(|row| row.initial.shortfall).sum(),
+        shortfall_servers: reservations.iter().map(|row| row.holding.shortfall_servers).sum(),
+        initial_shortfall_servers: reservations
+            .iter()
+            .map(|row| row.initial.shortfall_servers)
+            .sum(),
         moves,
         buffer: hardware.share(snapshot, &reservations),
         servers: count_servers(snapshot, targets),

@@ -108,6 +108,11 @@ impl Reservation {
         Some(self.rru[found].1)
     }
 
+    /// The value of the hardware type that it values most; zero without eligible types.
+    pub fn largest_value(&self) -> Rru {
+        self.rru.iter().map(|&(_, value)| value).max().unwrap_or_default()
+    }
+
     /// Whether it may have servers in a datacenter.
     pub fn allows(&self, datacenter: DatacenterIx) -> bool {
         self.allowed_datacenters.is_empty()

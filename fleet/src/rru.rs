@@ -49,6 +49,17 @@ impl Rru {
         Rru(self.0 * count as i64)
     }
 
+    /// The fewest servers of this value that are worth an amount; none for zero and less. Amounts of
+    /// several reservations add up in servers only, because each reservation has its own unit of RRU.
+    /// With a value of zero any amount takes one server at least.
+    pub fn servers_for(self, amount: Rru) -> usize {
+        if self.0 <= 0 {
+            return usize::from(amount.0 > 0);
+        }
+        let servers = amount.0.max(0).unsigned_abs().div_ceil(self.0.unsigned_abs());
+        usize::try_from(servers).unwrap_or(usize::MAX)
+    }
+
     /// The amount, or zero where it is negative.
     pub fn or_zero(self) -> Rru {
         Rru(self.0.max(0))

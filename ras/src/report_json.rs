@@ -103,6 +103,8 @@ pub fn assemble(inputs: &ReportInputs) -> SolveReport {
         phase2: Some(report::Phase2 { rack_spread_before, rack_spread_after, problems }),
         shortfall_rru: Some(audit.shortfall.to_f64()),
         initial_shortfall_rru: Some(audit.initial_shortfall.to_f64()),
+        shortfall_servers: Some(audit.shortfall_servers),
+        initial_shortfall_servers: Some(audit.initial_shortfall_servers),
         moves: Some(ClaimedMoves { in_use: audit.moves.in_use, idle: audit.moves.idle }),
         handed_back: Some(ClaimedMoves {
             in_use: of_solver.handed_back.in_use,
@@ -239,6 +241,7 @@ fn reservations(
             smallest_buffer_rru: amount(row.smallest_buffer),
             guaranteed_rru: amount(row.holding.guaranteed),
             shortfall_rru: amount(row.holding.shortfall),
+            shortfall_servers: Some(row.holding.shortfall_servers),
             msb_excess_rru: amount(row.msb_spread.excess),
             rack_excess_rru: amount(row.rack_spread.excess),
             reason: why.map(|why| why.token.to_owned()),

@@ -5,7 +5,7 @@ use crate::number::{amount, count, percent, seconds};
 use crate::quantity::show_bytes;
 use crate::solve::Solved;
 use fleet::audit::{AuditReport, ReservationAudit};
-use fleet::number::decimal;
+use fleet::number::{counted, decimal};
 use fleet::{ReservationKind, Rru};
 use report::SolveReport;
 use report::solve_report::{GroupLimit, Phase1};
@@ -112,13 +112,14 @@ fn facts(solved: &Solved) -> String {
     let verdict = if short == 0 {
         "no reservation is short".to_owned()
     } else {
-        let unguaranteed: Rru = audit.short().map(ReservationAudit::unguaranteed).sum();
-        let held = if unguaranteed > Rru::ZERO {
-            format!("; {} RRU of it assigned without a guarantee", amount(unguaranteed))
-        } else {
-            String::new()
+        let held = match report.unguaranteed_servers {
+            Some(servers @ 1..) => {
+                format!("; {} assigned without a guarantee", counted(servers, "server"))
+            }
+            _ => String::new(),
         };
-        format!("{} RRU, {} short{held}", amount(audit.shortfall), people(short))
+        let servers = counted(audit.shortfall_servers, "server");
+        format!("{} short, by at least {servers}{held}", people(short))
     };
     fact("shortfall", verdict);
     let buffer = &audit.buffer;
@@ -143,14 +144,15 @@ fn facts(solved: &Solved) -> String {
             count(moves.handed_back)
         ),
     );
-    let excess = |spread: fn(&ReservationAudit) -> Rru| -> Rru {
+    let beyond = |spread: fn(&ReservationAudit) -> Rru| {
         let rows = audit.reservations.iter();
-        rows.filter(|row| row.kind == ReservationKind::Guaranteed).map(spread).sum()
+        let guaranteed = rows.filter(|row| row.kind == ReservationKind::Guaranteed);
+        counted(guaranteed.filter(|row| spread(row) > Rru::ZERO).count(), "reservation")
     };
     let mut spread = format!(
-        "{} RRU beyond the limits of MSBs, {} beyond those of racks",
-        amount(excess(|row| row.msb_spread.excess)),
-        amount(excess(|row| row.rack_spread.excess))
+        "{} beyond their limit for an MSB, {} beyond that for a rack",
+        beyond(|row| row.msb_spread.excess),
+        beyond(|row| row.rack_spread.excess)
     );
     if let Some(of) = report.phase2.filter(|of| of.rack_spread_before > of.rack_spread_after) {
         spread.push_str(&format!(

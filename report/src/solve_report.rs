@@ -56,6 +56,10 @@ pub struct SolveReport {
     pub shortfall_rru: Option<f64>,
     /// Sum of today's shortfalls.
     pub initial_shortfall_rru: Option<f64>,
+    /// The fewest servers worth all shortfalls.
+    pub shortfall_servers: Option<usize>,
+    /// The same of today's shortfalls.
+    pub initial_shortfall_servers: Option<usize>,
     /// Servers that leave a reservation.
     pub moves: Option<ClaimedMoves>,
     /// Those of them that their reservation no longer needs.
@@ -355,6 +359,7 @@ pub struct ReservationRow {
     pub smallest_buffer_rru: Option<f64>,
     pub guaranteed_rru: Option<f64>,
     pub shortfall_rru: Option<f64>,
+    pub shortfall_servers: Option<usize>,
     pub msb_excess_rru: Option<f64>,
     pub rack_excess_rru: Option<f64>,
     /// Why it is short: a word of `fleet::explain::ShortfallReason`, or of an older version.

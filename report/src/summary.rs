@@ -6,7 +6,7 @@ use crate::number::{self, NOTHING};
 use crate::solve_report::{Ending, SolveReport};
 use crate::svg;
 use fleet::audit::ReservationAudit;
-use fleet::{RegionSnapshot, ReservationKind, Rru};
+use fleet::{RegionSnapshot, ReservationKind};
 use maud::{Markup, html};
 
 /// Shortfalls listed; the table of all reservations has the rest.
@@ -76,7 +76,7 @@ fn guarantee(assignment: &AssignmentSummary) -> Markup {
     let buffered = guaranteed.iter().filter(|r| assignment.row(**r).msb_buffer).count();
     let (short, shared): (Vec<_>, Vec<_>) =
         assignment.short().into_iter().partition(|row| row.kind == ReservationKind::Guaranteed);
-    let missing: Rru = short.iter().map(|row| row.holding.shortfall).sum();
+    let missing: usize = short.iter().map(|row| row.holding.shortfall_servers).sum();
     let shared_note = html! {
         @if !shared.is_empty() {
             br; (number::counted(shared.len(), "shared buffer")) " below size"
@@ -100,8 +100,8 @@ fn guarantee(assignment: &AssignmentSummary) -> Markup {
         return tile("good", "Guarantee", "✓ holds", note);
     }
     let note = html! {
-        "of " (number::counted(guaranteed.len(), "reservation")) "; " (number::rru(missing))
-        " RRU missing in total: " a href="#shortfalls" { "shortfalls and reasons" } (shared_note)
+        "of " (number::counted(guaranteed.len(), "reservation")) "; at least "
+        (number::counted(missing, "server")) " missing: " a href="#shortfalls" { "shortfalls and reasons" } (shared_note)
     };
     tile("bad", "Guarantee", &format!("! {} short", number::count(short.len())), note)
 }

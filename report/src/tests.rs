@@ -171,7 +171,8 @@ fn shortfalls_are_listed_first_with_reasons() {
     let snapshot = snapshot(parts);
     let page = render(&snapshot, &dealt(&snapshot), &report("web")).replace('\u{202f}', " ");
     check(&page);
-    for text in ["! 1 short", "Synthetic region.", "6 RRU missing in total", "msb buffer", "20.0 %"]
+    for text in
+        ["! 1 short", "Synthetic region.", "at least 6 servers missing", "msb buffer", "20.0 %"]
     {
         assert!(page.contains(text), "no {text:?}");
     }

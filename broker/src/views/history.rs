@@ -18,7 +18,7 @@ pub(crate) mod sql {
         SOLVE_FIGURES = "SELECT s.solve_id, s.state_at, s.version, \
                 coalesce(r.report #>> '{whole,gap}', r.report #>> '{phase1,gap}')::float8, \
                 (r.report #>> '{seconds,total}')::float8, (r.report #>> '{moves,in_use}')::float8, (r.report #>> '{moves,idle}')::float8, \
-                (r.report ->> 'shortfall_rru')::float8, (r.report #>> '{buffer,share}')::float8 \
+                (r.report ->> 'shortfall_servers')::float8, (r.report #>> '{buffer,share}')::float8 \
             FROM solves s JOIN solve_reports r USING (solve_id) \
             WHERE s.state = 'published' ORDER BY s.version DESC LIMIT $1";
         MOVES_BY_TIME = "SELECT date_bin(make_interval(secs => $1), state_at, to_timestamp(0)), \
@@ -63,8 +63,8 @@ pub struct SolveFigures {
     pub moves_in_use: Option<f64>,
     /// Idle servers that it moves.
     pub moves_idle: Option<f64>,
-    /// Missing RRU.
-    pub shortfall: Option<f64>,
+    /// The fewest servers worth all shortfalls; `None` in reports of older versions.
+    pub shortfall_servers: Option<f64>,
     /// The embedded buffer as a share of the requested capacity.
     pub buffer_share: Option<f64>,
 }
@@ -130,7 +130,7 @@ impl Broker {
                 seconds: row.try_get(4)?,
                 moves_in_use: row.try_get(5)?,
                 moves_idle: row.try_get(6)?,
-                shortfall: row.try_get(7)?,
+                shortfall_servers: row.try_get(7)?,
                 buffer_share: row.try_get(8)?,
             })
         };

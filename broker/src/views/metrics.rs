@@ -58,7 +58,7 @@ pub(crate) mod sql {
         /// The gap of the whole objective; reports of older versions have that of phase 1.
         LAST = "SELECT coalesce(r.report #>> '{whole,gap}', r.report #>> '{phase1,gap}')::float8, \
                 (r.report #>> '{moves,in_use}')::float8, \
-                (r.report #>> '{moves,idle}')::float8, (r.report ->> 'shortfall_rru')::float8, \
+                (r.report #>> '{moves,idle}')::float8, (r.report ->> 'shortfall_servers')::float8, \
                 (r.report #>> '{seconds,total}')::float8, (r.report #>> '{buffer,share}')::float8 \
             FROM solves s JOIN solve_reports r USING (solve_id) \
             WHERE s.state = 'published' ORDER BY s.version DESC LIMIT 1";
@@ -84,8 +84,8 @@ pub struct LastSolve {
     pub moves_in_use: Option<f64>,
     /// Idle servers that it moves.
     pub moves_idle: Option<f64>,
-    /// Missing RRU.
-    pub shortfall: Option<f64>,
+    /// The fewest servers worth all shortfalls; `None` in reports of older versions.
+    pub shortfall_servers: Option<f64>,
     /// Its duration.
     pub seconds: Option<f64>,
     /// The embedded buffer as a share of the requested capacity.
@@ -365,7 +365,7 @@ fn last(row: &PgRow) -> Result<LastSolve, sqlx::Error> {
         gap: row.try_get(0)?,
         moves_in_use: row.try_get(1)?,
         moves_idle: row.try_get(2)?,
-        shortfall: row.try_get(3)?,
+        shortfall_servers: row.try_get(3)?,
         seconds: row.try_get(4)?,
         buffer_share: row.try_get(5)?,
         steps: Vec::new(),

@@ -40,7 +40,7 @@ async fn metrics_count_stored_rows() {
         "whole": { "gap": 0.25 },
         "phase1": { "gap": 0.125 },
         "moves": { "in_use": 3, "idle": 40 },
-        "shortfall_rru": 1.5,
+        "shortfall_servers": 15,
         "seconds": { "total": 12.5 },
         "buffer": { "share": 0.2 },
         "steps": [
@@ -76,14 +76,15 @@ async fn metrics_count_stored_rows() {
     assert_eq!((read.servers.total, read.servers.on_the_move), (24, 3));
     let last = read.last.expect("one was published");
     assert_eq!((last.gap, last.moves_in_use, last.moves_idle), (Some(0.25), Some(3.0), Some(40.0)));
-    assert_eq!((last.shortfall, last.seconds), (Some(1.5), Some(12.5)));
+    assert_eq!((last.shortfall_servers, last.seconds), (Some(15.0), Some(12.5)));
     assert_eq!(last.buffer_share, Some(0.2));
     let step = |phase, step: &str, seconds| StepSeconds { phase, step: step.to_owned(), seconds };
     assert_eq!(last.steps, [step(1, "lp", 1.5), step(2, "racks", 0.25)]);
 
     let found = broker.solve_figures(10).await.expect("read");
     assert_eq!(found.len(), 1, "failed ones have none");
-    assert_eq!((found[0].version.0, found[0].gap, found[0].shortfall), (2, Some(0.25), Some(1.5)));
+    assert_eq!((found[0].version.0, found[0].gap), (2, Some(0.25)));
+    assert_eq!(found[0].shortfall_servers, Some(15.0));
     assert_eq!((found[0].moves_in_use, found[0].seconds), (Some(3.0), Some(12.5)));
     let now = broker.clock().await.expect("read");
     let day = TimeSpan { from: now - TimeDelta::days(1), until: now };

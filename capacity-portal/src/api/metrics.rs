@@ -252,11 +252,11 @@ fn certified(
         standings,
     )?;
     page.gauges(
-        "ras_missing_rru",
-        "promised RRU that are missing now, and that are missing now or would be after one more MSB loss",
+        "ras_missing_servers",
+        "fewest servers worth what is missing of promises now, and now or after one more MSB loss",
         ["when"],
         [("now", totals.missing_now), ("after_one_more_loss", totals.missing_after_loss)]
-            .map(|(when, missing)| ([when.to_owned()], missing.to_f64())),
+            .map(|(when, missing)| ([when.to_owned()], missing as f64)),
     )?;
     let mut rows: Vec<&Certified> =
         certificate.rows.iter().filter(|row| row.msb_buffer && shown(row)).collect();
@@ -467,7 +467,8 @@ fn last_solve(page: &Page, last: &LastSolve) -> Result<(), prometheus::Error> {
         "proved gap of the objective and shortfalls, as a share of the primal",
         last.gap,
     )?;
-    page.gauge("ras_last_solve_shortfall_rru", "RRU missing", last.shortfall)?;
+    let help = "fewest servers worth what all reservations are short of";
+    page.gauge("ras_last_solve_shortfall_servers", help, last.shortfall_servers)?;
     page.gauge("ras_last_solve_seconds", "duration of the last solve", last.seconds)?;
     let share = last.buffer_share;
     page.gauge(

@@ -183,8 +183,9 @@ fn result(
     let rows = concerned(summary, lost);
     let broken = rows.iter().filter(|row| !row.survives(lost)).count();
     let short = rows.iter().filter(|row| row.survives(lost) && is_short(row, lost));
-    let (unprotected, rru) =
-        short.fold((0, Rru::ZERO), |(n, sum), row| (n + 1, sum + missing(row, lost)));
+    let (unprotected, servers) = short.fold((0, 0), |(n, sum), row| {
+        (n + 1, sum + row.largest_value.servers_for(missing(row, lost)))
+    });
     html! {
         div #result {
             div class={ "notice " @if broken > 0 { "bad" } @else { "good" } } {
@@ -196,7 +197,7 @@ fn result(
                     (number::count(gone.in_use)) " of them in use." }
                 @if unprotected > 0 {
                     p { (number::counted(unprotected, "reservation")) " that no guarantee covers in full would have less than promised: "
-                        (number::rru(rru)) " RRU would be missing. They have no embedded buffer." }
+                        "at least " (number::counted(servers, "server")) " would be missing. They have no embedded buffer." }
                 }
             }
             section {

@@ -147,7 +147,8 @@ fn verdict(of: &Overview) -> Markup {
             div class={ "notice " @if arriving == totals.short { "warn" } @else { "bad" } } {
                 strong.verdict { (number::counted(totals.short, "reservation"))
                     @if totals.short == 1 { " has" } @else { " have" } " less than promised now" }
-                p { (number::rru(totals.missing_now)) " RRU of promised capacity are missing now." }
+                p { "At least " (number::counted(totals.missing_now, "server"))
+                    @if totals.missing_now == 1 { " is" } @else { " are" } " missing now." }
                 (affected(of, Standing::Short))
             }
         }
@@ -155,8 +156,8 @@ fn verdict(of: &Overview) -> Markup {
             div.notice.warn {
                 strong.verdict { (number::counted(totals.at_risk, "reservation"))
                     " would have less than promised after the loss of " (lost) }
-                p { @if totals.at_risk == 1 { "It has" } @else { "They have" } " all promised capacity now. Of all reservations, "
-                    (number::rru(totals.missing_after_loss)) " RRU are missing now or would be missing after the loss of " (lost)
+                p { @if totals.at_risk == 1 { "It has" } @else { "They have" } " all promised capacity now. Of all reservations, at least "
+                    (number::counted(totals.missing_after_loss, "server")) " are missing now or would be missing after the loss of " (lost)
                     ", counted for each reservation with its worst MSB." }
                 (affected(of, Standing::AtRisk))
             }
@@ -252,10 +253,10 @@ fn tiles(of: &Overview) -> Markup {
         dl.tiles {
             (ui::tile(mood(totals.short > 0), "Have what is promised",
                 &html! { (number::count(promises - totals.short)) " of " (number::count(promises)) },
-                &html! { (number::rru(totals.missing_now)) " RRU missing now" }))
+                &html! { "at least " (number::counted(totals.missing_now, "server")) " missing now" }))
             (ui::tile(if totals.short + totals.at_risk > 0 { Mood::Warn } else { Mood::Good }, "Guaranteed after one more loss",
                 &html! { (number::count(totals.guaranteed)) " of " (number::count(promises)) },
-                &html! { (number::rru(totals.missing_after_loss)) " RRU would be missing; " a href="/reservations?promise=broken" { "which" } }))
+                &html! { "at least " (number::counted(totals.missing_after_loss, "server")) " would be missing; " a href="/reservations?promise=broken" { "which" } }))
             (ui::tile(Mood::Plain, "Servers", &count(total),
                 &html! { (share(all.in_use)) " in use, " (share(all.idle + all.shared)) " idle or in buffers" }))
             (ui::tile(Mood::Plain, "Free", &count(all.free), &html! { (share(all.free)) " of all servers" }))

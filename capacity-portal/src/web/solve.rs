@@ -153,11 +153,9 @@ fn report_sections(report: &Document) -> Markup {
 }
 
 fn sections(report: &SolveReport) -> Markup {
-    let decimal =
-        |of: Option<f64>| html! { (of.map_or(number::NOTHING.to_owned(), number::decimal)) };
     let percent =
         |of: Option<f64>| html! { (of.map_or(number::NOTHING.to_owned(), number::percent)) };
-    let shortfall = report.shortfall_rru;
+    let missing = report.shortfall_servers;
     let whole =
         |of: Option<usize>| html! { (of.map_or(number::NOTHING.to_owned(), number::count)) };
     html! {
@@ -172,8 +170,8 @@ fn sections(report: &SolveReport) -> Markup {
                 }))
             (ui::tile(Mood::Plain, "Moves in use", &whole(report.moves.map(|of| of.in_use)),
                 &html! { (whole(report.moves.map(|of| of.idle))) " idle, " (whole(report.acquired)) " free servers assigned" }))
-            (ui::tile(if shortfall > Some(0.0) { Mood::Bad } else { Mood::Good }, "Missing, RRU", &decimal(shortfall),
-                &html! { (decimal(report.initial_shortfall_rru)) " before the solve" }))
+            (ui::tile(if missing > Some(0) { Mood::Bad } else { Mood::Good }, "Servers missing, at least", &whole(missing),
+                &html! { (whole(report.initial_shortfall_servers)) " before the solve" }))
             (ui::tile(Mood::Plain, "Embedded buffers", &percent(report.buffer.map(|of| of.share)),
                 &html! { "lower bound with this hardware: " (percent(report.buffer.map(|of| of.bounds.hardware))) }))
             (ui::tile(Mood::Plain, "Time", &html! { (report.seconds.total.map_or(number::NOTHING.to_owned(), number::seconds)) },

@@ -65,16 +65,20 @@ async fn compared(place: &Place, phase: &str) -> Value {
     measured("ras_promises{standing=\"short\"}", &all["short"]);
     measured("ras_promises{standing=\"at_risk\"}", &all["at_risk"]);
     measured("ras_promises{standing=\"guaranteed\"}", &json!(count("guaranteed")));
-    measured("ras_missing_rru{when=\"now\"}", &all["missing_now_rru"]);
-    measured("ras_missing_rru{when=\"after_one_more_loss\"}", &all["missing_after_loss_rru"]);
+    measured("ras_missing_servers{when=\"now\"}", &all["missing_now_servers"]);
+    measured(
+        "ras_missing_servers{when=\"after_one_more_loss\"}",
+        &all["missing_after_loss_servers"],
+    );
     let of = rows.len();
     assert_eq!(tile(&overview, "Have what is promised"), format!("{} of {of}", of - short));
     let guaranteed = format!("{} of {of}", count("guaranteed"));
     assert_eq!(tile(&overview, "Guaranteed after one more loss"), guaranteed);
     for (missing, text) in
-        [("missing_now_rru", "RRU missing now"), ("missing_after_loss_rru", "RRU would be missing")]
+        [("missing_now_servers", "missing now"), ("missing_after_loss_servers", "would be missing")]
     {
-        let needed = format!("{} {text}", number(&all[missing]));
+        let servers = if all[missing] == 1 { "server" } else { "servers" };
+        let needed = format!("at least {} {servers} {text}", number(&all[missing]));
         assert!(overview.contains(&needed), "{phase}: no {needed}: {overview}");
     }
     for row in rows {

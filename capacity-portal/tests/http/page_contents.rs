@@ -114,10 +114,10 @@ async fn solve_page_shows_the_report_of_its_solve() {
     );
     // Today's assignment was the result.
     let unsolved = json!({ "ending": "unsolved", "termination": null, "whole": null,
-        "phase1": { "primal": null, "gap": null, "termination": "unsolved" }, "shortfall_rru": 7.5 });
+        "phase1": { "primal": null, "gap": null, "termination": "unsolved" }, "shortfall_servers": 7512 });
     let path = solved(&place, 3, unsolved).await;
     let (_, text) = page(&place, &path, None).await;
-    assert!(text.contains("ended: not solved") && text.contains("7.5"), "{text}");
+    assert!(text.contains("ended: not solved") && text.contains("7,512"), "{text}");
     let path = solved(&place, 4, json!({ "phase1": { "gap": "wide" } })).await;
     let (_, text) = page(&place, &path, None).await;
     assert!(text.contains("cannot be shown. report.json: phase1.gap: invalid type"), "{text}");

@@ -40,6 +40,8 @@ pub struct ReservationReplay {
     pub reservation: ReservationName,
     /// C.
     pub capacity: Rru,
+    /// The value of the hardware type that it values most.
+    pub largest_value: Rru,
     /// Servers that failed while the reservation held them.
     pub failures: u64,
     /// RRU-hours of failed servers that were not replaced yet.

@@ -81,6 +81,7 @@ impl<'a, S> Replay<'a, S> {
         let row = |of: &Reservation| ReservationReplay {
             reservation: of.id.clone(),
             capacity: of.capacity,
+            largest_value: of.largest_value(),
             failures: 0,
             missing: 0.0,
             short: 0.0,

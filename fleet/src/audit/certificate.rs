@@ -147,6 +147,8 @@ pub struct Certified {
     pub left: Rru,
     /// The least that the loss of any MSB leaves at once; it need not be `worst`.
     pub left_at_once: Rru,
+    /// The value of the hardware type that it values most.
+    pub largest_value: Rru,
     /// What it owns in each MSB, by [`MsbIx`]; servers in maintenance included.
     pub by_msb: Vec<Rru>,
     /// What of that is in maintenance, by [`MsbIx`].
@@ -266,14 +268,16 @@ impl Certificate {
     /// The guaranteed reservations, counted by how their promises stand, and what is missing.
     pub fn totals(&self) -> PromiseTotals {
         let mut totals = PromiseTotals::default();
-        for figures in self.rows.iter().map(Certified::figures) {
+        for row in &self.rows {
+            let figures = row.figures();
             *match figures.standing() {
                 Standing::Short => &mut totals.short,
                 Standing::AtRisk => &mut totals.at_risk,
                 Standing::Guaranteed => &mut totals.guaranteed,
             } += 1;
-            totals.missing_now += figures.missing_now();
-            totals.missing_after_loss += figures.missing_after_loss();
+            totals.missing_now += row.largest_value.servers_for(figures.missing_now());
+            totals.missing_after_loss +=
+                row.largest_value.servers_for(figures.missing_after_loss());
         }
         totals
     }
@@ -288,10 +292,11 @@ pub struct PromiseTotals {
     pub at_risk: usize,
     /// Have everything now, and would after one more MSB loss.
     pub guaranteed: usize,
-    /// What is missing now.
-    pub missing_now: Rru,
-    /// What is missing now or would be missing after one more MSB loss; for each reservation its worst loss.
-    pub missing_after_loss: Rru,
+    /// The fewest servers worth what is missing now.
+    pub missing_now: usize,
+    /// The fewest servers worth what is missing now or would be missing after one more MSB loss; for each
+    /// reservation its worst loss.
+    pub missing_after_loss: usize,
 }
 
 /// Sums what every reservation owns, and takes planned maintenance off.
@@ -352,6 +357,7 @@ fn certified(
             priority: of.priority,
             msb_buffer: of.msb_buffer && of.kind == ReservationKind::Guaranteed,
             capacity: of.capacity,
+            largest_value: of.largest_value(),
             owned: holding.assigned,
             servers: holding.servers,
             maintained: sum(maintained.by_msb(ix)),

@@ -27,6 +27,8 @@ pub struct Holding {
     /// What is missing to C.
     #[serde(rename = "shortfall_rru", serialize_with = "as_rru")]
     pub shortfall: Rru,
+    /// The fewest servers worth the shortfall.
+    pub shortfall_servers: usize,
 }
 
 /// Exact sums over one list of holders. Unavailable servers do not count; a server of a type
@@ -112,6 +114,7 @@ impl Holdings {
             largest_msb_id: largest.map(|best| snapshot.msbs[best].id.clone()),
             guaranteed,
             shortfall,
+            shortfall_servers: reservation.largest_value().servers_for(shortfall),
         }
     }
 }

@@ -18,12 +18,16 @@ pub struct AuditReport {
     pub objective: Objective,
     /// Expressions 2 to 4 of today's holders.
     pub initial_objective: Objective,
-    /// Sum of all shortfalls.
+    /// Sum of all shortfalls, meaningful only where reservations share one unit of RRU.
     #[serde(rename = "shortfall_rru", serialize_with = "as_rru")]
     pub shortfall: Rru,
     /// Sum of all shortfalls under today's holders.
     #[serde(rename = "initial_shortfall_rru", serialize_with = "as_rru")]
     pub initial_shortfall: Rru,
+    /// The fewest servers worth all shortfalls, whatever the units of RRU.
+    pub shortfall_servers: usize,
+    /// The same under today's holders.
+    pub initial_shortfall_servers: usize,
     /// Available servers that change their holder.
     pub moves: MoveCounts,
     /// Embedded buffers against what they can be at best.
@@ -279,10 +283,10 @@ impl fmt::Display for AuditReport {
         )?;
         writeln!(
             out,
-            "shortfall {} RRU in {} reservations (today {} RRU)",
-            self.shortfall,
+            "shortfall of {} reservations, at least {} servers (today {})",
             self.short().count(),
-            self.initial_shortfall
+            self.shortfall_servers,
+            self.initial_shortfall_servers
         )?;
         let MoveCounts { in_use, idle, acquired, handed_back } = self.moves;
         writeln!(

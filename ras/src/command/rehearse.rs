@@ -108,8 +108,22 @@ fn one(
     }
 }
 
+/// What is missing, short and unguaranteed, of all reservations: the fewest server-hours worth that, because their
+/// units of RRU may differ.
+fn server_hours(report: &ReplayReport) -> [f64; 3] {
+    let mut hours = [0.0; 3];
+    for of in &report.reservations {
+        let value = of.largest_value.to_f64();
+        if value > 0.0 {
+            let rru_hours = [of.missing, of.short, of.unguaranteed];
+            hours.iter_mut().zip(rru_hours).for_each(|(sum, of)| *sum += of / value);
+        }
+    }
+    hours
+}
+
 fn to_json(share: f64, report: &ReplayReport) -> Value {
-    let sum = |of: fn(&ReservationReplay) -> f64| report.reservations.iter().map(of).sum::<f64>();
+    let [missing, short, unguaranteed] = server_hours(report);
     json!({
         "shared_buffer": share, "hours": report.hours, "failures": report.failures,
         "replaced": report.replaced, "recovered": report.recovered, "paid": report.paid,
@@ -122,10 +136,7 @@ fn to_json(share: f64, report: &ReplayReport) -> Value {
             "p50": quantile(&report.waits, 0.5), "p99": quantile(&report.waits, 0.99),
             "most": report.waits.last(),
         },
-        "rru_hours": {
-            "missing": sum(|of| of.missing), "short": sum(|of| of.short),
-            "unguaranteed": sum(|of| of.unguaranteed),
-        },
+        "server_hours": { "missing": missing, "short": short, "unguaranteed": unguaranteed },
         "reservations": report.reservations.iter().map(|of| json!({
             "reservation": of.reservation, "capacity_rru": of.capacity.to_f64(), "failures": of.failures,
             "missing_rru_hours": of.missing, "short_rru_hours": of.short,
@@ -179,36 +190,23 @@ fn text(drills: &[(f64, ReplayReport)], events: usize, others: usize) -> String 
     text.push_str(&table.to_string());
     text.push_str(
         "\n\nRRU-hours of failed servers without replacement; below the request; below the guarantee\nafter \
-         any MSB loss:\n",
+         any MSB loss. Of all reservations: in server-hours, at least:\n",
     );
     let names: Vec<String> = drills.iter().map(|(share, _)| percent(*share)).collect();
     let header: Vec<&str> =
         ["reservation"].into_iter().chain(names.iter().map(String::as_str)).collect();
     let mut table = Table::new(&header, 1..header.len());
-    let cell = |of: &ReservationReplay| {
-        format!("{:.1} / {:.1} / {:.1}", of.missing, of.short, of.unguaranteed)
+    let cell = |[missing, short, unguaranteed]: [f64; 3]| {
+        format!("{missing:.1} / {short:.1} / {unguaranteed:.1}")
     };
     for (place, row) in first.reservations.iter().enumerate() {
-        let cells = drills.iter().map(|(_, report)| cell(&report.reservations[place]));
+        let hours = |of: &ReservationReplay| [of.missing, of.short, of.unguaranteed];
+        let cells = drills.iter().map(|(_, report)| cell(hours(&report.reservations[place])));
         table.add_row([row.reservation.to_string()].into_iter().chain(cells));
     }
-    let total = |report: &ReplayReport| {
-        let mut all = ReservationReplay {
-            reservation: "all".into(),
-            capacity: fleet::Rru::ZERO,
-            failures: 0,
-            missing: 0.0,
-            short: 0.0,
-            unguaranteed: 0.0,
-        };
-        for of in &report.reservations {
-            all.missing += of.missing;
-            all.short += of.short;
-            all.unguaranteed += of.unguaranteed;
-        }
-        cell(&all)
-    };
-    table.add_row(["all".to_owned()].into_iter().chain(drills.iter().map(|(_, r)| total(r))));
+    table.add_row(
+        ["all".to_owned()].into_iter().chain(drills.iter().map(|(_, of)| cell(server_hours(of)))),
+    );
     text.push_str(&table.to_string());
     if drills.len() == 1 && !first.waits.is_empty() {
         text.push_str(&format!("\n\nfrom failure to binding:\n{}", within(&first.waits)));

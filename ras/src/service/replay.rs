@@ -39,8 +39,8 @@ pub struct Left {
     pub reservation: ReservationName,
     /// Servers it holds.
     pub servers: u32,
-    /// RRU it is missing.
-    pub shortfall_rru: f64,
+    /// The fewest servers worth what it is missing.
+    pub missing_servers: u32,
 }
 
 impl Left {
@@ -50,7 +50,7 @@ impl Left {
             Some(Left {
                 reservation: row.reservation_id.clone(),
                 servers: u32::try_from(row.servers?).ok()?,
-                shortfall_rru: row.shortfall_rru?,
+                missing_servers: u32::try_from(row.shortfall_servers?).ok()?,
             })
         });
         rows.collect()
@@ -144,8 +144,8 @@ pub struct Figures {
     pub moves_idle: Option<f64>,
     /// The embedded buffer as a share of requested capacity.
     pub buffer_share: Option<f64>,
-    /// RRU missing.
-    pub shortfall: Option<f64>,
+    /// The fewest servers worth all shortfalls; `None` in reports of older versions.
+    pub shortfall_servers: Option<f64>,
     /// The proven gap.
     pub gap: Option<f64>,
     /// Its duration.
@@ -165,7 +165,7 @@ impl Figures {
             moves_in_use: moves.map(|of| of.in_use as f64),
             moves_idle: moves.map(|of| of.idle as f64),
             buffer_share: report.buffer.map(|of| of.share),
-            shortfall: report.shortfall_rru,
+            shortfall_servers: report.shortfall_servers.map(|of| of as f64),
             gap: report.gap(),
             seconds: report.seconds.total,
         }
@@ -191,7 +191,7 @@ pub enum Measure {
     MovesInUse,
     /// Idle servers that move.
     MovesIdle,
-    /// RRU missing.
+    /// The fewest servers worth all shortfalls.
     Shortfall,
     /// The proven gap.
     Gap,
@@ -223,7 +223,7 @@ impl Measure {
             Measure::BufferShare => "buffer share",
             Measure::MovesInUse => "moves in use",
             Measure::MovesIdle => "moves idle",
-            Measure::Shortfall => "shortfall",
+            Measure::Shortfall => "servers missing",
             Measure::Gap => "gap",
         }
     }
@@ -239,7 +239,7 @@ impl Measure {
             Measure::BufferShare => figures.buffer_share,
             Measure::MovesInUse => figures.moves_in_use,
             Measure::MovesIdle => figures.moves_idle,
-            Measure::Shortfall => figures.shortfall,
+            Measure::Shortfall => figures.shortfall_servers,
             Measure::Gap => figures.gap,
         }
     }
@@ -248,7 +248,9 @@ impl Measure {
     pub fn show(self, value: f64) -> String {
         match self {
             Measure::BufferShare | Measure::Gap => format!("{:.2} %", 100.0 * value),
-            Measure::MovesInUse | Measure::MovesIdle => format!("{value:.0}"),
+            Measure::MovesInUse | Measure::MovesIdle | Measure::Shortfall => {
+                format!("{value:.0}")
+            }
             _ => format!("{value:.1}"),
         }
     }

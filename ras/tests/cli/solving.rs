@@ -61,6 +61,7 @@ fn solve_report_matches_the_format() {
         "/phase1/gap",
         "/phase1/termination",
         "/shortfall_rru",
+        "/shortfall_servers",
         "/moves/in_use",
         "/moves/idle",
         "/seconds/total",

@@ -46,13 +46,13 @@ fn local_and_worker_replays_agree() {
             rows.map(|row| row["replayed"][member].as_f64().expect("a number")).sum()
         };
         let missing: f64 = (tables["solves"].as_array().expect("rows").iter())
-            .map(|solve| solve["replayed"]["shortfall"].as_f64().expect("a number"))
+            .map(|solve| solve["replayed"]["shortfall_servers"].as_f64().expect("a number"))
             .sum();
         for table in [&tables["days"], &tables["reservations"]] {
-            assert!((sum(table, "missing_rru") - missing).abs() < 1e-6, "{tables}");
+            assert!((sum(table, "missing_servers") - missing).abs() < 1e-6, "{tables}");
         }
         let said = place.ras(line).code(0).stdout();
-        assert!(said.contains("reservation") && said.contains("RRU missing"), "{said}");
+        assert!(said.contains("reservation") && said.contains("servers missing"), "{said}");
     } else {
         place.ras(line).fails_with(&["--tables", "summaries"]);
     }

@@ -19,6 +19,7 @@ use api_types::servers::Server;
 use api_types::solves::SolveDetail;
 use chrono::{DateTime, SecondsFormat, Utc};
 use fleet::Rru;
+use fleet::number::counted;
 use report::solve_report::{Phase1, Seconds, Whole};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -224,9 +225,9 @@ fn server(of: &Server) -> Card {
 fn solve(of: &SolveDetail) -> Result<Card> {
     let mut facts = rows::facts(&of.solve);
     let Some(figures) = &of.figures else { return Ok(facts.into()) };
-    let rru = |of: f64| Rru::from_f64(of).map(|of| format!("{} RRU", amount(of)));
-    fact(&mut facts, "short before", figures.initial_shortfall_rru.and_then(rru));
-    fact(&mut facts, "short after", figures.shortfall_rru.and_then(rru));
+    let least = |of: usize| format!("at least {}", counted(of, "server"));
+    fact(&mut facts, "short before", figures.initial_shortfall_servers.map(least));
+    fact(&mut facts, "short after", figures.shortfall_servers.map(least));
     fact(&mut facts, "moves in use", figures.moves.map(|of| of.in_use.to_string()));
     fact(&mut facts, "moves idle", figures.moves.map(|of| of.idle.to_string()));
     let whole: Option<Whole> = part(&figures.whole)?;

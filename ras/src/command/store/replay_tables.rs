@@ -39,13 +39,13 @@ pub(super) use with::of;
 mod with {
     use super::{Replayed, Result, Tables, Value};
     use crate::layout::Table;
-    use crate::number::{amount, count};
+    use crate::number::count;
     use crate::service::replay::Left;
-    use anyhow::Context;
     use chrono::NaiveDate;
     use datasets::backtest::{Compared, Outcome, by_day, by_reservation};
-    use fleet::{ReservationName, Rru};
+    use fleet::ReservationName;
     use serde_json::json;
+    use std::cmp::Reverse;
 
     /// Reservations in the text table; JSON has all.
     const ROWS: usize = 40;
@@ -55,14 +55,13 @@ mod with {
         for (solve, row) in (0_u32..).zip(rows) {
             let Some(at) = row.at else { continue };
             for (side, left) in sides.iter_mut().zip(&row.left) {
-                for Left { reservation, servers, shortfall_rru } in left {
+                for Left { reservation, servers, missing_servers } in left {
                     side.push(Outcome {
                         solve,
                         day: at.date_naive(),
                         reservation: reservation.clone(),
                         servers: *servers,
-                        shortfall: Rru::from_f64(*shortfall_rru)
-                            .context("a shortfall is not an amount of RRU")?,
+                        missing: *missing_servers,
                     });
                 }
             }
@@ -72,7 +71,7 @@ mod with {
         let reservations = by_reservation(&recorded, &replayed)?;
         let line = |key: &str, of: Value, compared: &Compared| {
             let side = |side: usize| {
-                json!({ "short": compared.short[side], "missing_rru": compared.missing[side].to_f64(),
+                json!({ "short": compared.short[side], "missing_servers": compared.missing[side],
                     "servers": compared.servers[side] })
             };
             json!({ key: of, "compared": compared.compared, "recorded": side(0), "replayed": side(1) })
@@ -91,8 +90,15 @@ mod with {
         reservations: &[(ReservationName, Compared)],
     ) -> String {
         let header = |key| {
-            let titles =
-                ["compared", "short", "replayed", "RRU missing", "replayed", "servers", "replayed"];
+            let titles = [
+                "compared",
+                "short",
+                "replayed",
+                "servers missing",
+                "replayed",
+                "servers held",
+                "replayed",
+            ];
             Table::new(&[&[key][..], &titles].concat(), 1..8)
         };
         let cells = |of: &Compared| {
@@ -100,7 +106,7 @@ mod with {
             [
                 vec![count(of.compared)],
                 of.short.map(count).into(),
-                of.missing.map(amount).into(),
+                of.missing.map(count).into(),
                 servers.into(),
             ]
             .concat()
@@ -110,7 +116,7 @@ mod with {
             by_day.add_row(std::iter::once(day.to_string()).chain(cells(of)));
         }
         let mut by_change: Vec<_> = reservations.iter().collect();
-        by_change.sort_by_key(|(name, of)| (-(of.missing[1].0 - of.missing[0].0).abs(), name));
+        by_change.sort_by_key(|(name, of)| (Reverse(of.missing[1].abs_diff(of.missing[0])), name));
         let mut by_reservation = header("reservation");
         for (name, of) in by_change.iter().take(ROWS) {
             by_reservation.add_row(std::iter::once(name.to_string()).chain(cells(of)));
