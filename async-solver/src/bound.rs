@@ -21,7 +21,7 @@ pub struct DualPoint {
     pub value: f64,
     /// The bound of each reservation, at these prices.
     pub terms: Vec<ReservationBound>,
-    /// Servers of each pool the relaxed reservations take, then units of each row.
+    /// Servers of each pool the relaxed reservations take, then units of each row, less those above its bound.
     pub usage: Vec<f64>,
 }
 
@@ -109,7 +109,17 @@ fn evaluate_with(
     }
     for (supply, price) in model.supplies().zip(&prices) {
         value -= price * supply;
-        magnitude += price * supply;
+        magnitude += price * supply.abs();
+    }
+    for &row in &model.limits.broken {
+        let (of, at) = (&model.limits.rows[row as usize], model.pools.len() + row as usize);
+        let (gain, excess) = (prices[at] - of.price, of.excess_max());
+        // What is above the bound is cheaper than what it makes room for.
+        if gain > 0.0 {
+            value -= gain * excess;
+            magnitude += gain * excess;
+            usage[at] -= excess;
+        }
     }
     value -= PARAMS.bound.rounding * magnitude;
     DualPoint { prices, value, terms, usage }

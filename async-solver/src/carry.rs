@@ -27,7 +27,8 @@ pub fn solve(snapshot: &RegionSnapshot, config: &SolverConfig, env: &SolveEnv) -
     solve_within(snapshot, &GroupLimits::default(), config, env)
 }
 
-/// [`solve`] within limits of groups: none that holds today is exceeded, and none that is exceeded today is exceeded by more.
+/// [`solve`] within limits of groups: none that holds today is exceeded, none that is exceeded today is exceeded by more,
+/// and these are mended as far as no reservation becomes short.
 pub fn solve_within(
     snapshot: &RegionSnapshot,
     limits: &GroupLimits,
@@ -44,7 +45,7 @@ pub fn solve_within(
     let mut warm = None;
     for pass in 0.. {
         let told = |targets: &Targets| {
-            if judge(snapshot, targets).fits() {
+            if judge(snapshot, limits, targets).fits() {
                 (env.on_incumbent)(targets);
             }
         };
@@ -60,7 +61,7 @@ pub fn solve_within(
         let env =
             SolveEnv { deadline, on_incumbent: &told, warm: warm.as_ref().or(env.warm), ..*env };
         let mut outcome = assign(&pinned, limits, config, &env);
-        let verdict = judge(snapshot, &outcome.targets);
+        let verdict = judge(snapshot, limits, &outcome.targets);
         if verdict.fits() || pass >= PARAMS.after.budget_last_pass {
             held.passes = pass;
             outcome.stats.held_back = held;
@@ -94,8 +95,9 @@ impl Verdict {
 }
 
 /// Admits moves to the budgets, the most important first: those to reservations that are short today, by
-/// priority, then those to other reservations, then those that only free a server.
-fn judge(snapshot: &RegionSnapshot, targets: &Targets) -> Verdict {
+/// priority, then those that leave limits which are exceeded today, then those to other reservations, then those that
+/// only free a server.
+fn judge(snapshot: &RegionSnapshot, limits: &GroupLimits, targets: &Targets) -> Verdict {
     let mut verdict = Verdict {
         kept: BTreeSet::new(),
         rejected: 0,
@@ -110,12 +112,16 @@ fn judge(snapshot: &RegionSnapshot, targets: &Targets) -> Verdict {
     if !budgets.all_fit(snapshot, &moves) {
         let short: Vec<bool> =
             Model::new(snapshot).terms.iter().map(|term| term.short_max > 0).collect();
+        let exceeded = limits.exceeded(snapshot);
         moves.sort_by_key(|of| {
-            let target = of.target.map(|ix| {
-                let priority = snapshot.reservations[ix.ix()].priority;
-                (!short[ix.ix()], priority)
-            });
-            (target.is_none(), target, of.in_use, of.server)
+            let rank = match of.target {
+                Some(target) if short[target.ix()] => 0,
+                _ if exceeded.is_left_by(of) => 1,
+                Some(_) => 2,
+                None => 3,
+            };
+            let priority = of.target.map(|ix| snapshot.reservations[ix.ix()].priority);
+            (rank, priority, of.in_use, of.server)
         });
     }
     let mut exhausted = BTreeSet::new();

@@ -1,12 +1,28 @@
 //! What an assignment costs a reservation, in the pooled problem.
 
 use crate::model::{Item, Model, MsbTotals, Step, Term, TermCost, rru};
+use crate::params::PARAMS;
 
 impl Step {
     const NONE: Step = Step { count: 0, price: 0.0 };
 }
 
 impl Model {
+    /// What one server's worth of shortfall costs at least: more than most changes of expressions 1,
+    /// 3 and 4 that mend it (RAS section 3.5.1: fixing what is broken is a high-priority objective),
+    /// 20 times the buffer and spread prices of the server, and 50 moves of in-use servers; and more than a server
+    /// that lifts limits of groups further above their bounds.
+    pub fn server_price(&self) -> f64 {
+        self.base_price().max(self.limits.dearest / PARAMS.priority.excess)
+    }
+
+    /// The same where no limit is exceeded today.
+    pub(crate) fn base_price(&self) -> f64 {
+        let move_price = self.weights.move_in_use.max(self.weights.move_idle);
+        let price = |term: &Term| 20.0 * (term.tau + term.beta) * rru(term.top_value());
+        self.terms.iter().map(price).fold(50.0 * move_price + 1.0, f64::max)
+    }
+
     /// Counts and prices of the held servers of an item, the most expensive to move first.
     pub fn leave_order(&self, item: &Item) -> ((u32, f64), (u32, f64)) {
         let in_use = (item.held_in_use, self.weights.move_in_use);

@@ -3,7 +3,7 @@
 //! Columns, per reservation `r`: for each item up to three segments (keep in use, keep idle, take
 //! new; up to nine with expression 2), up to three stretches of `z[m]` per MSB (within its limits, above the spread limit, above the
 //! replica rule as today; their sum is the RRU of `r` in MSB `m`), `top` (eq. 4 and
-//! 6), `short` and the slacks of eq. 7. Rows: one per pool (eq. 5), one per limit of a group, then per reservation its MSBs,
+//! 6), `short` and the slacks of eq. 7; then what is above the bound of each limit that is exceeded today. Rows: one per pool (eq. 5), one per limit of a group, then per reservation its MSBs,
 //! its capacity (eq. 6) and its datacenters (eq. 7). Unit: RRU and servers.
 //!
 //! Deviation: a held server is one column that earns its leave price instead of a constant and a
@@ -11,6 +11,7 @@
 
 use crate::lp::LpProblem;
 use crate::model::{Item, Model, Term, WEIGHT_OF_SERVER, rru};
+use std::ops::Range;
 
 /// The relaxation and where to find things in it.
 pub struct Lp {
@@ -39,6 +40,8 @@ pub enum Part {
     Largest,
     /// What belongs to the reservation as a whole: largest MSB share, slacks, shortfall.
     Whole,
+    /// What a limit of a group is exceeded by: of no reservation.
+    Excess,
 }
 
 /// What a relaxation says of levels of priority.
@@ -138,6 +141,11 @@ impl Lp {
                 constant += model.leave_price(item);
             }
         }
+        for &row in &model.limits.broken {
+            let of = &model.limits.rows[row as usize];
+            let number = u32::try_from(model.pools.len()).expect("fewer than 2^32 pools") + row;
+            build.column(Part::Excess, of.price, of.excess_max(), &[(number, -1.0)]);
+        }
         if in_order.least.is_some() {
             // Only what is missing counts.
             constant = 0.0;
@@ -154,6 +162,11 @@ impl Lp {
     pub fn columns_of(&self, term: usize) -> impl Iterator<Item = (usize, Part)> + use<'_> {
         (self.first_column[term]..self.first_column[term + 1])
             .map(|column| (column, self.parts[column]))
+    }
+
+    /// The columns of what limits are exceeded by, in the order of the limits that are exceeded today.
+    pub fn excess_columns(&self) -> Range<usize> {
+        self.first_column.last().copied().unwrap_or(0)..self.problem.cost.len()
     }
 
     /// The rows that a column is in.
@@ -175,6 +188,7 @@ impl Lp {
         for (term, counts) in model.terms.iter().zip(counts) {
             self.term_columns(model, term, counts, &mut columns);
         }
+        columns.extend(model.excesses(counts));
         debug_assert_eq!(columns.len(), self.problem.cost.len(), "one value per column");
         columns
     }

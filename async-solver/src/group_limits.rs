@@ -4,10 +4,11 @@
 //! MSB, the licences of a product, an owner's share of a hardware type. Coefficients are the same for all servers of a
 //! *class*, which the caller defines by what the rows read, and nothing else.
 //!
-//! A limit that holds today holds afterwards, and one that is exceeded today is exceeded by no more. A coefficient
+//! A limit that holds today holds afterwards. One that is exceeded today is exceeded by no more, and what is above its
+//! bound has a price, above those of moves and spread and below that of a shortfall: so it is mended. A coefficient
 //! above the limit of its row means that no such server may go there: a rule of membership.
 
-use fleet::{RegionSnapshot, ReservationIx, ServerIx, Targets};
+use fleet::{Move, RegionSnapshot, ReservationIx, Rru, ServerIx, Targets};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -94,6 +95,8 @@ pub struct LimitUse {
     /// What one unit more would save at most, to first order, in units of the objective: the price of the row in the proved
     /// bound. Zero where no time was left for a bound.
     pub price: f64,
+    /// What a unit above the bound costs, in units of the objective; zero where nothing is above it that may leave.
+    pub excess_price: f64,
 }
 
 /// Servers that have to leave so that rows which are exceeded are within their bounds.
@@ -103,6 +106,28 @@ pub struct Leaving {
     pub fewest: Vec<Option<usize>>,
     /// Servers after whose leaving all rows are within their bounds that can be, idle ones first; not always the fewest.
     pub servers: Vec<ServerIx>,
+}
+
+/// Rows that are exceeded today.
+pub(crate) struct Exceeded<'a> {
+    limits: &'a GroupLimits,
+    rows: Vec<bool>,
+}
+
+impl Exceeded<'_> {
+    /// Whether a move makes one of them smaller.
+    pub(crate) fn is_left_by(&self, of: &Move) -> bool {
+        let server = of.server.ix();
+        let amounts = |holder: Option<ReservationIx>| {
+            holder.map_or(&[][..], |holder| self.limits.rows_of(server, holder))
+        };
+        let then = |row: u32| {
+            let of = amounts(of.target).iter().find(|of| of.0 == row);
+            of.map_or(0, |of| of.1)
+        };
+        let mut left = amounts(of.source).iter();
+        left.any(|&(row, amount)| self.rows[row as usize] && amount > then(row))
+    }
 }
 
 /// A server that may leave a row that is exceeded.
@@ -233,9 +258,47 @@ impl GroupLimits {
         (self.limits.iter().zip(before.into_iter().zip(after)))
             .map(|(GroupLimit { name, most }, (before, after))| {
                 let (name, most) = (name.clone(), *most);
-                LimitUse { name, most, before, after, price: 0.0 }
+                LimitUse { name, most, before, after, price: 0.0, excess_price: 0.0 }
             })
             .collect()
+    }
+
+    /// Whether targets keep every row: within its bound, or no further above it than today.
+    pub(crate) fn are_kept(&self, snapshot: &RegionSnapshot, targets: &Targets) -> bool {
+        self.report(snapshot, targets).iter().all(LimitUse::is_kept)
+    }
+
+    /// The rows that leave no room for some server which counts for a reservation, with targets that do not give it to this
+    /// one.
+    pub(crate) fn full_for(
+        &self,
+        snapshot: &RegionSnapshot,
+        asking: ReservationIx,
+        targets: &Targets,
+    ) -> Vec<LimitUse> {
+        let uses = self.report(snapshot, targets);
+        let mut is_full = vec![false; uses.len()];
+        for (server, holder) in targets.holders().iter().enumerate() {
+            let of = &snapshot.servers[server];
+            let counts = of.available && snapshot.value(of, asking) > Rru::ZERO;
+            if !counts || *holder == Some(asking) {
+                continue;
+            }
+            let leaves = holder.map_or(&[][..], |holder| self.rows_of(server, holder));
+            for &(row, amount) in self.rows_of(server, asking) {
+                let LimitUse { most, before, after, .. } = uses[row as usize];
+                let left = leaves.iter().find(|of| of.0 == row).map_or(0, |of| of.1);
+                is_full[row as usize] |= amount > left && after - left + amount > most.max(before);
+            }
+        }
+        uses.into_iter().zip(is_full).filter(|of| of.1).map(|of| of.0).collect()
+    }
+
+    /// The rows that are exceeded today.
+    pub(crate) fn exceeded(&self, snapshot: &RegionSnapshot) -> Exceeded<'_> {
+        let usage = self.usage(snapshot.servers.iter().map(fleet::Server::holder));
+        let rows = self.limits.iter().zip(usage).map(|(row, usage)| usage > row.most);
+        Exceeded { limits: self, rows: rows.collect() }
     }
 
     /// Servers that have to leave their holders so that every row is within its bound.
@@ -290,6 +353,11 @@ impl GroupLimits {
 }
 
 impl LimitUse {
+    /// How far above its bound it was before the solve, and is with the targets.
+    pub fn excess(&self) -> (i64, i64) {
+        ((self.before - self.most).max(0), (self.after - self.most).max(0))
+    }
+
     /// Whether the targets keep to the row: within its bound, or no further above it than before.
     pub fn is_kept(&self) -> bool {
         self.after <= self.most.max(self.before)

@@ -6,7 +6,7 @@
 //! shows that this is the paper's model, not a relaxation of it.
 
 use crate::group_limits::GroupLimits;
-use crate::limit_rows::LimitRows;
+use crate::limit_rows::{Keeping, LimitRows};
 use crate::params::PARAMS;
 use crate::symmetry::{Partition, value_rows};
 use crate::unit::whole_capacity;
@@ -219,14 +219,14 @@ pub fn micro(amount: f64) -> i64 {
 impl Model {
     /// Builds the pooled problem of a snapshot.
     pub fn new(snapshot: &RegionSnapshot) -> Model {
-        Model::within(snapshot, &GroupLimits::default(), true)
+        Model::within(snapshot, &GroupLimits::default(), Keeping::SOLVE)
     }
 
-    /// The same with limits of groups. `hands_back`: whether servers of types worth zero to their holder are released.
+    /// The same with limits of groups.
     pub(crate) fn within(
         snapshot: &RegionSnapshot,
         limits: &GroupLimits,
-        hands_back: bool,
+        keeping: Keeping,
     ) -> Model {
         let rows = value_rows(snapshot);
         let server = |position: u32| &snapshot.servers[position as usize];
@@ -255,7 +255,7 @@ impl Model {
         };
         let server_of = model.first_servers();
         model.terms = model.build_terms(snapshot, limits, &server_of);
-        model.add_limits(snapshot, limits, &server_of, hands_back);
+        model.add_limits(snapshot, limits, &server_of, keeping);
         model.price_shortfalls(snapshot);
         model
     }
@@ -423,15 +423,6 @@ impl Model {
         }
         let top = i32::try_from(last).unwrap_or(0);
         self.pin_price = 4.0 * server_price * PARAMS.priority.ratio.powi(top);
-    }
-
-    /// What one server's worth of shortfall costs at least: more than most changes of expressions 1,
-    /// 3 and 4 that mend it (RAS section 3.5.1: fixing what is broken is a high-priority objective),
-    /// 20 times the buffer and spread prices of the server, and 50 moves of in-use servers.
-    pub fn server_price(&self) -> f64 {
-        let move_price = self.weights.move_in_use.max(self.weights.move_idle);
-        let price = |term: &Term| 20.0 * (term.tau + term.beta) * rru(term.top_value());
-        self.terms.iter().map(price).fold(50.0 * move_price + 1.0, f64::max)
     }
 
     /// The counts of today's assignment: what each reservation holds of each item.

@@ -1,20 +1,21 @@
 //! The pooled problem under limits of groups: its rows, what they leave, and prices beside those of the pools.
 
 use crate::group_limits::GroupLimits;
-use crate::limit_rows::{LimitRow, LimitRows};
+use crate::limit_rows::{Keeping, LimitRow, LimitRows, Room};
 use crate::model::{Item, Model, Term};
+use crate::params::PARAMS;
 use fleet::RegionSnapshot;
 use fleet::ReservationKind::Elastic;
 
 impl Model {
     /// Adds rows to a model whose pools have no servers together that count differently. `server_of`: one of each
-    /// pool. `hands_back`: whether reservations release servers of types that are worth zero to them.
+    /// pool.
     pub(crate) fn add_limits(
         &mut self,
         snapshot: &RegionSnapshot,
         limits: &GroupLimits,
         server_of: &[u32],
-        hands_back: bool,
+        Keeping { hands_back, mends }: Keeping,
     ) {
         let today = limits.usage(snapshot.servers.iter().map(fleet::Server::holder));
         let mut row_of = vec![None; limits.limits().len()];
@@ -23,7 +24,8 @@ impl Model {
             if limits.can_bind(limit) {
                 row_of[limit] = Some(rows.len());
                 let (most, fixed) = (of.most.max(today[limit]), today[limit]);
-                rows.push(LimitRow { limit, most, fixed, staying: 0, unit: 1 });
+                let bound = of.most;
+                rows.push(LimitRow { limit, most, bound, price: 0.0, fixed, staying: 0, unit: 1 });
             }
         }
         let mut entries = Vec::new();
@@ -44,13 +46,61 @@ impl Model {
                     // What moves is not fixed.
                     let held = amount * i64::from(item.held());
                     row.fixed -= held;
-                    row.staying += if counts || leaves { 0 } else { held };
-                    entries.push((index(number), amount));
+                    // What is handed back in the end counts nowhere: no price would keep it.
+                    if counts || !leaves {
+                        row.staying += if counts { 0 } else { held };
+                        entries.push((index(number), amount));
+                    }
                 }
                 item.limits = (from, index(entries.len()));
             }
         }
-        self.limits = LimitRows { rows, entries };
+        self.limits = LimitRows { rows, entries, ..LimitRows::default() };
+        if mends {
+            self.price_excess();
+        } else {
+            self.limits.rows.iter_mut().for_each(|row| row.bound = row.most);
+        }
+    }
+
+    /// Prices what rows are exceeded by today: each held server of a row costs at least a share of what a missing server
+    /// does, whatever it counts, so that mending comes before moves, spread and buffers.
+    fn price_excess(&mut self) {
+        // What servers count that may not leave, and the least and most that one counts which may.
+        let mut held: Vec<_> = self.limits.rows.iter().map(|_| (0, i64::MAX, 0)).collect();
+        for item in self.terms.iter().flat_map(|term| &term.items).filter(|item| item.held() > 0) {
+            for &(row, amount) in self.limits_of(item) {
+                let (stuck, least, most) = &mut held[row as usize];
+                if item.pinned {
+                    *stuck += amount * i64::from(item.held());
+                } else {
+                    (*least, *most) = (amount.min(*least), amount.max(*most));
+                }
+            }
+        }
+        let price = PARAMS.priority.excess * self.base_price();
+        for (number, (row, (stuck, least, most))) in
+            self.limits.rows.iter_mut().zip(held).enumerate()
+        {
+            row.bound = row.bound.max(row.fixed + row.staying + stuck).min(row.most);
+            if row.bound < row.most {
+                let least = least.max(most / PARAMS.priority.excess_ratio).max(1);
+                row.price = price * row.unit as f64 / least as f64;
+                self.limits.broken.push(index(number));
+            }
+        }
+        let items = self.terms.iter().flat_map(|term| &term.items).filter(|item| !item.pinned);
+        let dearest = items.map(|item| self.excess_price_of(item)).fold(0.0, f64::max);
+        self.limits.dearest = dearest;
+    }
+
+    /// What a server of an item costs where all its broken rows are above their bounds.
+    fn excess_price_of(&self, item: &Item) -> f64 {
+        let price = |&(row, amount): &(u32, i64)| {
+            let row = &self.limits.rows[row as usize];
+            row.price * row.in_units(amount)
+        };
+        self.limits_of(item).iter().map(price).sum()
     }
 
     /// The first server of each pool: the others count alike.
@@ -90,7 +140,50 @@ impl Model {
         price
     }
 
-    /// What there is of everything that has a price: servers of each pool, units of each row.
+    /// The same for a search that knows what rows have left within their bounds: a row that has nothing left there costs
+    /// its price, as long as it is broken. Prices weigh `weight`.
+    pub fn price_within(&self, item: &Item, prices: &[f64], weight: f64, bound: &[i64]) -> f64 {
+        if bound.is_empty() {
+            return weight * self.price_of(item, prices);
+        }
+        let mut price = weight * prices[item.pool as usize];
+        for &(row, amount) in self.limits_of(item) {
+            let of = &self.limits.rows[row as usize];
+            let is_spent = of.bound < of.most && bound[row as usize] <= 0;
+            let guess = weight * prices[self.pools.len() + row as usize];
+            price += of.in_units(amount) * if is_spent { of.price } else { guess };
+        }
+        price
+    }
+
+    /// What a server of an item costs more once rows are above their bounds that still have room within them.
+    pub fn price_above(&self, item: &Item, room: &Room) -> f64 {
+        let price = |&(row, amount): &(u32, i64)| {
+            let at = row as usize;
+            let of = &self.limits.rows[at];
+            if room.bound[at] < room.most[at] { of.price * of.in_units(amount) } else { 0.0 }
+        };
+        if room.bound.is_empty() { 0.0 } else { self.limits_of(item).iter().map(price).sum() }
+    }
+
+    /// What servers of a reservation cost more by lifting rows above their bounds. `bound`: what rows have left within
+    /// these; empty: none is broken.
+    pub fn excess_price(&self, term: &Term, counts: &[u32], bound: &[i64]) -> f64 {
+        if bound.is_empty() {
+            return 0.0;
+        }
+        let mut left = bound.to_vec();
+        for (item, &count) in term.items.iter().zip(counts) {
+            self.take_from_limits(item, &mut left, i64::from(count));
+        }
+        let price = |&row: &u32| {
+            let (at, of) = (row as usize, &self.limits.rows[row as usize]);
+            of.price * of.in_units((-left[at]).max(0) - (-bound[at]).max(0))
+        };
+        self.limits.broken.iter().map(price).sum()
+    }
+
+    /// What there is of everything that has a price: servers of each pool, units of each row within its bound.
     pub fn supplies(&self) -> impl Iterator<Item = f64> + use<'_> {
         let pools = self.pools.iter().map(|pool| f64::from(pool.size));
         pools.chain(self.limits.rows.iter().map(LimitRow::supply))
@@ -104,6 +197,21 @@ impl Model {
     /// What rows add up to without any item.
     pub fn limits_without_items(&self) -> Vec<i64> {
         self.limits.rows.iter().map(|row| row.fixed + row.staying).collect()
+    }
+
+    /// How far each broken row is above its bound with these servers of each item of each reservation, in units.
+    pub fn excesses(&self, counts: &[Vec<u32>]) -> Vec<f64> {
+        if self.limits.broken.is_empty() {
+            return Vec::new();
+        }
+        let mut sums = self.limits_without_items();
+        for (term, counts) in self.terms.iter().zip(counts) {
+            for (item, &count) in term.items.iter().zip(counts) {
+                self.take_from_limits(item, &mut sums, -i64::from(count));
+            }
+        }
+        let excess = |&row: &u32| self.limits.rows[row as usize].excess(sums[row as usize]);
+        self.limits.broken.iter().map(excess).collect()
     }
 
     /// How many servers of an item fit into what rows have left, at most `count`.

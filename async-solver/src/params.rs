@@ -85,6 +85,12 @@ table! {
         max_price_ratio: f64 = 1e6, "factor",
             "Highest price of a server over the lowest; further levels share it.",
             "Digits of a 64-bit float.";
+        excess: f64 = 0.5, "share of the price of a missing server",
+            "Price of the server that counts least of those by which a limit of a group is exceeded.",
+            "Below 1: what is missing comes first. 25 moves of in-use servers at least.";
+        excess_ratio: i64 = 16, "factor",
+            "A server counts in that for no less than the one that counts most, divided by this.",
+            "Not varied; digits of a 64-bit float.";
         tries: usize = 60, "exchanges",
             "Exchanges in a row without a smaller shortfall that end a level.",
             "tests/order.rs against brute force.";

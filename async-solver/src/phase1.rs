@@ -245,10 +245,11 @@ impl Run<'_> {
         self.absolute_gap() / self.cost_excluding_shortfall().max(f64::MIN_POSITIVE)
     }
 
-    /// Cost of the incumbent without its shortfalls, whose price is high and chosen by the solver.
+    /// Cost of the incumbent without its shortfalls and what limits are exceeded by, whose prices are high and chosen by
+    /// the solver.
     fn cost_excluding_shortfall(&self) -> f64 {
         let Some((state, primal)) = &self.best else { return 0.0 };
-        (primal - state.shortfall_cost(self.model)).max(0.0)
+        (primal - state.shortfall_cost(self.model) - state.excess_cost(self.model)).max(0.0)
     }
 
     /// The termination of a search that was not interrupted.
@@ -327,7 +328,8 @@ impl Run<'_> {
         // Every term of the objective is at least zero.
         let dual_bound = dual_bound.max(0.0);
         let shortfall_cost = state.shortfall_cost(self.model);
-        let limit = self.config.gap_limit * (primal - shortfall_cost).max(0.0) + 1e-9;
+        let worth = (primal - shortfall_cost - state.excess_cost(self.model)).max(0.0);
+        let limit = self.config.gap_limit * worth + 1e-9;
         let termination = match termination {
             // The last step may have reached the limit.
             Termination::Stalled if primal - dual_bound <= limit => Termination::Optimal,

@@ -10,6 +10,7 @@
 //! above it in each.
 
 use crate::group_limits::GroupLimits;
+use crate::limit_rows::Keeping;
 use crate::model::{Item, Model, Step, micro, rru};
 use fleet::{RegionSnapshot, ReservationKind};
 
@@ -19,16 +20,16 @@ type Held = (u32, u32);
 impl Model {
     /// [`Model::new`] with prices of crowded racks.
     pub fn with_racks(snapshot: &RegionSnapshot) -> Model {
-        Model::with_racks_within(snapshot, &GroupLimits::default(), true)
+        Model::with_racks_within(snapshot, &GroupLimits::default(), Keeping::SOLVE)
     }
 
     /// [`Model::within`] with prices of crowded racks.
     pub(crate) fn with_racks_within(
         snapshot: &RegionSnapshot,
         limits: &GroupLimits,
-        hands_back: bool,
+        keeping: Keeping,
     ) -> Model {
-        let mut model = Model::within(snapshot, limits, hands_back);
+        let mut model = Model::within(snapshot, limits, keeping);
         let limits = rack_limits(&model, snapshot);
         let racks = Racks::new(&model, snapshot);
         let mut all = Vec::new();

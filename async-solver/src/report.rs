@@ -9,7 +9,7 @@ use fleet::audit::Objective;
 pub struct SolveStats {
     /// Expressions 1 to 4 over the final assignment.
     pub objective: Objective,
-    /// Expressions 1 to 4 and the price of shortfalls: what phases 1 and 2 reached, and the proved bound.
+    /// Expressions 1 to 4, the price of shortfalls and of limits above their bounds: what phases 1 and 2 reached, and the proved bound.
     pub whole: Whole,
     /// Phase 1: primal value and proved bound.
     pub phase1: Phase1,
@@ -34,8 +34,8 @@ pub struct SolveStats {
 /// The result of both phases against the bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Whole {
-    /// Expressions 1 to 4 and the price of shortfalls, of the assignment that phase 2 ended with (without
-    /// moves of servers handed back, and before unguaranteed capacity).
+    /// Expressions 1 to 4, the price of shortfalls and of limits above their bounds, of the assignment that phase 2 ended
+    /// with (without moves of servers handed back, and before unguaranteed capacity).
     pub primal: f64,
     /// No assignment of whole servers costs less: proved. That of phase 1, unless branch and bound over racks proved more.
     pub dual_bound: f64,
@@ -49,7 +49,7 @@ pub struct Whole {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Phase1 {
     /// Expressions 1, 3 and 4, the least of expression 2 if each pool had its racks to itself, and the price of
-    /// shortfalls, of the assignment phase 1 ended with (before surplus servers are handed back).
+    /// shortfalls and of limits above their bounds, of the assignment phase 1 ended with (before surplus servers are handed back).
     pub primal: f64,
     /// No assignment of whole servers costs less, expressions 1 to 4 and the price of shortfalls: proved.
     pub dual_bound: f64,
@@ -67,6 +67,8 @@ pub struct Phase1 {
     pub lp_seconds: Option<f64>,
     /// What the shortfalls of the primal value cost.
     pub shortfall_cost: f64,
+    /// What limits of groups cost of it that are above their bounds.
+    pub excess_cost: f64,
     /// The primal value of today's assignment.
     pub initial_primal: f64,
 }

@@ -74,6 +74,10 @@ impl<'a> RestrictedMaster<'a> {
                 column(-leave, f64::from(count), &mut { rows });
             }
         }
+        for &row in &model.limits.broken {
+            let of = &model.limits.rows[row as usize];
+            column(of.price, of.excess_max(), &mut [(pools + row, -1.0)].into_iter());
+        }
         for (pool, price) in (0_u32..).zip(center) {
             column(price + radius, f64::INFINITY, &mut [(pool, -1.0)].into_iter());
             column(-(price - radius).max(0.0), f64::INFINITY, &mut [(pool, 1.0)].into_iter());

@@ -88,7 +88,10 @@ impl Search<'_> {
     /// Places one reservation again, trying every count of every item where there are few: largest MSB share, whole servers and
     /// datacenter shares together have optima that no pass finds. What is missing counts first.
     pub fn reinsert_exhaustively(&self, state: &mut State, term: usize) -> bool {
-        let now = (state.missing[term], state.costs[term]);
+        let excess = state.room_for(self.model, term).map_or(0.0, |room| {
+            self.model.excess_price(&self.model.terms[term], &state.counts[term], &room.bound)
+        });
+        let now = (state.missing[term], state.costs[term] + excess);
         let found = self.exhaustive(state, term);
         let Some((_, counts)) = found
             .filter(|(worth, _)| worth.0 < now.0 || worth.0 == now.0 && worth.1 < now.1 - 1e-6)
@@ -114,14 +117,17 @@ impl Search<'_> {
         }
         let mut best: Option<((i128, f64), Vec<u32>)> = None;
         let mut counts = vec![0; most.len()];
-        let left = state.left_to(model, term);
+        let room = state.room_for(model, term);
         for _ in 0..all {
             let cost = model.cost(this, &counts);
-            let worth = (cost.missing, cost.total());
+            let excess =
+                room.as_ref().map_or(0.0, |room| model.excess_price(this, &counts, &room.bound));
+            let worth = (cost.missing, cost.total() + excess);
             let better = best
                 .as_ref()
                 .is_none_or(|(best, _)| worth.0 < best.0 || worth.0 == best.0 && worth.1 < best.1);
-            let fits = || left.as_ref().is_none_or(|left| model.is_within(this, &counts, left));
+            let fits =
+                || room.as_ref().is_none_or(|room| model.is_within(this, &counts, &room.most));
             if better && !cost.regress && fits() {
                 best = Some((worth, counts.clone()));
             }
@@ -147,19 +153,21 @@ impl Search<'_> {
         let supply: Vec<_> = (0..this.items.len())
             .map(|item| state.supply(model, self.ineligible_held, term, item))
             .collect();
+        let room = state.room_for(model, term);
+        let bound = room.as_ref().map_or(&[][..], |room| &room.bound);
         let priced = Priced::new(
             model,
             this,
             &self.geometries[term],
-            |item| weight * model.price_of(&this.items[item], &dual.prices),
+            |item| model.price_within(&this.items[item], &dual.prices, weight, bound),
             |item| supply[item],
             |item| {
                 let pool = &model.pools[this.items[item].pool as usize];
                 1e-3 * f64::from(supply[item].available) / f64::from(pool.size)
             },
         );
-        match state.left_to(model, term) {
-            Some(left) => priced.within(left),
+        match room {
+            Some(room) => priced.within(room.without_spent()),
             None => priced,
         }
     }
@@ -177,6 +185,7 @@ impl Search<'_> {
     ) -> Option<Gain> {
         let model = self.model;
         let before: f64 = terms.iter().map(|&term| state.costs[term]).sum();
+        let before = before + state.excess_cost(model);
         let missing = levels_of(model, state, terms);
         let saved: Vec<Vec<u32>> = terms.iter().map(|&term| state.counts[term].clone()).collect();
         for &term in terms {
@@ -201,11 +210,13 @@ impl Search<'_> {
             }
             after += state.costs[term];
             // Where something is missing, what is put back last decides how much.
-            if missing.is_empty() && after >= before + tolerance - 1e-6 {
+            let so_far = after + state.excess_cost(model);
+            if missing.is_empty() && so_far >= before + tolerance - 1e-6 {
                 fits = false;
                 break;
             }
         }
+        let after = after + state.excess_cost(model);
         let order = levels_of(model, state, terms).cmp(&missing);
         let cheaper = after < before + tolerance - 1e-6;
         if !fits || order == Ordering::Greater || order == Ordering::Equal && !cheaper {

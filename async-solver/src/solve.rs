@@ -4,6 +4,7 @@ use crate::balance::{balance_msb_fill, spread_shared_buffers};
 use crate::config::SolverConfig;
 use crate::env::{Progress, SolveEnv};
 use crate::group_limits::{GroupLimits, LimitUse};
+use crate::limit_rows::Keeping;
 use crate::model::{Model, Term, rru};
 use crate::params::PARAMS;
 use crate::phase1::{self, FollowUp};
@@ -40,7 +41,8 @@ pub(crate) fn assign(
 ) -> SolveOutcome {
     let clock = || (env.elapsed)().as_secs_f64();
     let begin = clock();
-    let model = Model::with_racks_within(snapshot, limits, config.hand_back);
+    let keeping = Keeping { hands_back: config.hand_back, ..Keeping::SOLVE };
+    let model = Model::with_racks_within(snapshot, limits, keeping);
     let built = clock();
     let reserve = env.deadline.map_or(0.0, |end| {
         let places = PARAMS.time.reserve_per_million * snapshot.servers.len() as f64
@@ -90,13 +92,11 @@ pub(crate) fn assign(
     }
     let kept_today = state.counts == model.today();
     let gap = (primal - outcome.dual_bound).max(0.0);
+    let excess_cost = state.excess_cost(&model);
+    let worth = (primal - outcome.shortfall_cost - excess_cost).max(0.0);
     let termination = match outcome.termination {
         // Racks took it away from the optimum of phase 1.
-        Termination::Optimal
-            if gap > config.gap_limit * (primal - outcome.shortfall_cost).max(0.0) + 1e-6 =>
-        {
-            Termination::Stalled
-        }
+        Termination::Optimal if gap > config.gap_limit * worth + 1e-6 => Termination::Stalled,
         termination => termination,
     };
     let before = leaving(&model, &state);
@@ -145,7 +145,7 @@ pub(crate) fn assign(
     let mut objective_of = objective(&model, snapshot, &state, &targets, placed.after);
     // Servers are handed back for no price that would be weighed against that of moving them.
     let kept = kept_instead(&model, snapshot, &state, &placed);
-    let whole = objective_of.total - kept + outcome.shortfall_cost;
+    let whole = objective_of.total - kept + outcome.shortfall_cost + state.excess_cost(&model);
     // A solve that was cut before it found anything knows nothing of what can be guaranteed.
     let is_cut = match outcome.termination {
         Termination::Interrupted => true,
@@ -187,6 +187,7 @@ pub(crate) fn assign(
             lp_value: outcome.lp.map(|lp| lp.0),
             lp_seconds: outcome.lp.map(|lp| lp.1),
             shortfall_cost: outcome.shortfall_cost,
+            excess_cost,
             initial_primal: outcome.initial_primal,
         },
         phase2: Phase2 {
@@ -227,6 +228,10 @@ fn limit_uses(
     prices: Option<&[f64]>,
 ) -> Vec<LimitUse> {
     let mut uses = limits.report(snapshot, targets);
+    for &row in &model.limits.broken {
+        let of = &model.limits.rows[row as usize];
+        uses[of.limit].excess_price = of.price / of.unit as f64;
+    }
     if let Some(prices) = prices {
         for (row, price) in model.limits.rows.iter().zip(&prices[model.pools.len()..]) {
             uses[row.limit].price = price / row.unit as f64;
@@ -272,13 +277,14 @@ impl phase1::Proof {
     }
 }
 
-/// Today's assignment stays where the best one found gains next to nothing on it and mends no
-/// shortfall: moves have side effects that no weight names, and a solve on the result of a solve
+/// Today's assignment stays where the best one found gains next to nothing on it and mends neither a
+/// shortfall nor a limit: moves have side effects that no weight names, and a solve on the result of a solve
 /// should move nothing.
 fn choose(model: &Model, config: &SolverConfig, outcome: &phase1::Outcome) -> State {
     let gain = outcome.initial_primal - outcome.primal;
     let today = State::new(model, model.today());
-    let mends = outcome.state.levels(model) < today.levels(model);
+    let mends = outcome.state.levels(model) < today.levels(model)
+        || outcome.state.excess_cost(model) < today.excess_cost(model);
     if !mends && gain <= config.stay_gain * outcome.initial_primal {
         return today;
     }

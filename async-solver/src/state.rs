@@ -1,5 +1,6 @@
 //! An assignment of whole servers in the pooled problem, and what it costs.
 
+use crate::limit_rows::{LimitRow, Room};
 use crate::model::Model;
 use crate::subproblem::Supply;
 
@@ -74,7 +75,16 @@ impl State {
         let evictions: f64 = (0..model.pools.len())
             .map(|pool| ineligible_held.price(model, pool, self.used[pool]))
             .sum();
-        self.costs.iter().sum::<f64>() + evictions
+        self.costs.iter().sum::<f64>() + evictions + self.excess_cost(model)
+    }
+
+    /// What rows of limits cost that are above their bounds.
+    pub fn excess_cost(&self, model: &Model) -> f64 {
+        let cost = |&row: &u32| {
+            let of = &model.limits.rows[row as usize];
+            of.price * of.excess(self.limited[row as usize])
+        };
+        model.limits.broken.iter().map(cost).sum()
     }
 
     /// What is missing at each level of priority, the most important first: compared one after the
@@ -105,16 +115,21 @@ impl State {
     }
 
     /// What rows of limits leave to a term while all others stay; `None` without rows.
-    pub fn left_to(&self, model: &Model, term: usize) -> Option<Vec<i64>> {
+    pub fn room_for(&self, model: &Model, term: usize) -> Option<Room> {
         if self.limited.is_empty() {
             return None;
         }
-        let rows = self.limited.iter().zip(&model.limits.rows);
-        let mut left: Vec<i64> = rows.map(|(&limited, row)| row.most - limited).collect();
-        for (item, &count) in model.terms[term].items.iter().zip(&self.counts[term]) {
-            model.take_from_limits(item, &mut left, -i64::from(count));
-        }
-        Some(left)
+        let left = |most: &dyn Fn(&LimitRow) -> i64| {
+            let rows = self.limited.iter().zip(&model.limits.rows);
+            let mut left: Vec<i64> = rows.map(|(&limited, row)| most(row) - limited).collect();
+            for (item, &count) in model.terms[term].items.iter().zip(&self.counts[term]) {
+                model.take_from_limits(item, &mut left, -i64::from(count));
+            }
+            left
+        };
+        let is_broken = !model.limits.broken.is_empty();
+        let bound = if is_broken { left(&|row| row.bound) } else { Vec::new() };
+        Some(Room { most: left(&|row| row.most), bound })
     }
 
     /// Whether something ends worse than it is today.

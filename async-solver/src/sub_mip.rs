@@ -57,7 +57,7 @@ impl<'a> SubMip<'a> {
                 let item = match part {
                     Part::Item(item) => Some(item),
                     // Not part of the reservation's bound.
-                    Part::Ineligible(_) => return None,
+                    Part::Ineligible(_) | Part::Excess => return None,
                     Part::Slice(_) | Part::Largest | Part::Whole => None,
                 };
                 let column = position[column];
@@ -159,11 +159,11 @@ impl<'a> SubMip<'a> {
         pools.dedup();
         let price =
             |&pool: &u32| ineligible_held.price(model, pool as usize, state.used[pool as usize]);
-        terms + pools.iter().map(price).sum::<f64>()
+        terms + pools.iter().map(price).sum::<f64>() + state.excess_cost(model)
     }
 }
 
-/// The columns that can change: of free items, their MSBs and reservations, and of servers
+/// The columns that can change: of free items, their MSBs, reservations and limits, and of servers
 /// worth zero to their holder in pools where something is free. In pools that count for no reservation
 /// they block none: unless such columns earn their price the whole costs too much, bound included.
 fn kept(model: &Model, lp: &Lp, free: &FreeItems) -> Vec<bool> {
@@ -185,8 +185,16 @@ fn kept(model: &Model, lp: &Lp, free: &FreeItems) -> Vec<bool> {
             Part::Ineligible(pool) => free_pools[pool as usize],
             Part::Slice(slice) => slices[slice as usize],
             Part::Largest | Part::Whole => slices.contains(&true),
+            Part::Excess => false,
         }));
     }
+    let mut is_free = vec![false; model.limits.rows.len()];
+    for (term, free) in model.terms.iter().zip(free) {
+        for (item, _) in term.items.iter().zip(free).filter(|of| *of.1) {
+            model.limits_of(item).iter().for_each(|&(row, _)| is_free[row as usize] = true);
+        }
+    }
+    kept.extend(model.limits.broken.iter().map(|&row| is_free[row as usize]));
     kept
 }
 

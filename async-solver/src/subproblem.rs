@@ -26,6 +26,7 @@ mod whole_server_bound;
 
 pub use geometry::Geometry;
 
+use crate::limit_rows::Room;
 use crate::model::{Model, Term, rru};
 use std::cell::OnceCell;
 
@@ -39,6 +40,15 @@ struct Segment {
     item: u32,
     slice: u32,
     count: u32,
+}
+
+/// Servers of a segment as they are offered to a fill.
+#[derive(Clone, Copy, Debug)]
+struct Offer {
+    segment: usize,
+    rank: f64,
+    /// Price per RRU on top, if they may lift rows of limits above their bounds; `None`: they may not.
+    above: Option<f64>,
 }
 
 /// A stretch of RRU at one slope, within one MSB.
@@ -73,7 +83,9 @@ pub struct Priced<'a> {
     /// The segments in RRU, more expensive above the spread limit, sorted by slope.
     stretches: Vec<Stretch>,
     /// What rows of limits have left for whole servers, where they matter.
-    left: Option<Vec<i64>>,
+    room: Option<Room>,
+    /// Segments by rank, once more each that lifts rows above their bounds; empty: no row costs more there.
+    offers: Vec<Offer>,
 }
 
 /// A lower bound and where it is attained in the relaxation.
@@ -119,9 +131,21 @@ impl<'a> Priced<'a> {
         )
     }
 
-    /// Fills no more than rows of limits have left, of all rows in order.
-    pub fn within(self, left: Vec<i64>) -> Priced<'a> {
-        Priced { left: Some(left), ..self }
+    /// Fills no more than rows of limits have left.
+    pub fn within(self, room: Room) -> Priced<'a> {
+        let mut offers = Vec::new();
+        if !room.bound.is_empty() {
+            for (segment, of) in self.segments.iter().enumerate() {
+                offers.push(Offer { segment, rank: of.rank, above: None });
+                let item = &self.term.items[of.item as usize];
+                let above = self.model.price_above(item, &room) / rru(item.value);
+                if above > 0.0 {
+                    offers.push(Offer { segment, rank: of.rank + above, above: Some(above) });
+                }
+            }
+            offers.sort_by(|a, b| a.rank.total_cmp(&b.rank).then(a.segment.cmp(&b.segment)));
+        }
+        Priced { room: Some(room), offers, ..self }
     }
 
     /// Prices the servers of each item, of which only a supply is available.
@@ -173,7 +197,8 @@ impl<'a> Priced<'a> {
             segments,
             of_slice: OnceCell::new(),
             stretches,
-            left: None,
+            room: None,
+            offers: Vec::new(),
         };
         priced.stretch();
         priced.segments.sort_by(|a, b| a.rank.total_cmp(&b.rank).then(a.item.cmp(&b.item)));
@@ -307,11 +332,14 @@ impl<'a> Priced<'a> {
     /// where something would end worse than today, or a limit is exceeded.
     pub fn value(&self, counts: &[u32]) -> f64 {
         let cost = self.model.cost_but_servers(self.term, counts);
-        let fits = |left: &Vec<i64>| self.model.is_within(self.term, counts, left);
-        if cost.regress || !self.left.as_ref().is_none_or(fits) {
+        let fits = |room: &Room| self.model.is_within(self.term, counts, &room.most);
+        if cost.regress || !self.room.as_ref().is_none_or(fits) {
             return f64::INFINITY;
         }
         let mut value = cost.total();
+        if let Some(room) = &self.room {
+            value += self.model.excess_price(self.term, counts, &room.bound);
+        }
         let mut left: Vec<u32> = counts.to_vec();
         for segment in &self.segments {
             let item = segment.item as usize;

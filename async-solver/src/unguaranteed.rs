@@ -38,7 +38,8 @@ pub fn assign_unguaranteed(
     let left = vec![LeftOver::new(); model.pools.len()];
     let short = shares.iter().enumerate().map(|(at, share)| (share.holder(), at)).collect();
     let rows = model.limits.rows.iter().zip(&state.limited);
-    let room = rows.map(|(row, limited)| row.most - limited).collect();
+    // What guarantees nothing lifts no limit above its bound.
+    let room = rows.map(|(row, limited)| row.bound - limited).collect();
     let added = 0;
     let mut filling =
         Filling { model, snapshot, placed, loads, shares, short, left, room, added, must_stop };

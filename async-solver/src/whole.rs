@@ -50,7 +50,7 @@ pub fn kept_instead(
         let crowding = weights.spread_beta * (excess(*load + more) - excess(*load));
         let gain = leave - crowding - (goals(&after) - goals(&before));
         let has_room = |&(row, amount): &(u32, i64)| {
-            limited[row as usize] + amount <= model.limits.rows[row as usize].most
+            limited[row as usize] + amount <= model.limits.rows[row as usize].bound
         };
         let fits = || model.limits_of(&term.items[item]).iter().all(has_room);
         if gain > 0.0 && !after.regress && after.missing <= before.missing && fits() {

@@ -134,8 +134,10 @@ pub fn assemble(inputs: &ReportInputs) -> SolveReport {
     }
 }
 
-fn limit(LimitUse { name, most, before, after, price }: LimitUse) -> report::GroupLimit {
-    report::GroupLimit { name, most, before, after, price }
+fn limit(
+    LimitUse { name, most, before, after, price, excess_price }: LimitUse,
+) -> report::GroupLimit {
+    report::GroupLimit { name, most, before, after, price, excess_price }
 }
 
 fn phase1(of: &Phase1) -> report::Phase1 {
@@ -154,6 +156,7 @@ fn phase1(of: &Phase1) -> report::Phase1 {
         lp_value: of.lp_value,
         lp_seconds: of.lp_seconds,
         shortfall_cost: known(of.shortfall_cost),
+        excess_cost: known(of.excess_cost),
         initial_primal: known(of.initial_primal),
     }
 }

@@ -75,7 +75,8 @@ fn with_buffer(assignment: &AssignmentSummary) -> Vec<&ReservationAudit> {
 /// every assignment whose moves, spread and shortfalls cost no more than those of this one.
 fn proved(solve: &SolveReport, tau: f64) -> Option<f64> {
     let of = solve.objective?;
-    let others = of.stability + of.rack_spread + of.msb_spread + solve.phase1.shortfall_cost?;
+    let broken = solve.phase1.shortfall_cost? + solve.phase1.excess_cost.unwrap_or(0.0);
+    let others = of.stability + of.rack_spread + of.msb_spread + broken;
     let rru = (solve.phase1.dual_bound? - others) / tau;
     (rru.is_finite() && rru > 0.0).then_some(rru)
 }

@@ -140,7 +140,7 @@ fn history(solve: &SolveReport) -> Markup {
 
 fn terms(solve: &SolveReport) -> Markup {
     let (phase1, of) = (&solve.phase1, solve.objective);
-    let rows = [
+    let mut rows = vec![
         ("Stability (1)", of.map(|of| of.stability)),
         ("Rack spread (2)", of.map(|of| of.rack_spread)),
         ("MSB spread (3)", of.map(|of| of.msb_spread)),
@@ -148,6 +148,9 @@ fn terms(solve: &SolveReport) -> Markup {
         ("Whole objective", of.map(|of| of.total)),
         ("Price of shortfalls", phase1.shortfall_cost),
     ];
+    if let Some(cost) = phase1.excess_cost.filter(|cost| *cost > 0.0) {
+        rows.push(("Price of limits above their bounds", Some(cost)));
+    }
     let phase: [(&str, Option<String>); 8] = [
         ("Today's assignment", phase1.initial_primal.map(number::decimal)),
         ("Incumbent of phase 1", phase1.primal.map(number::decimal)),

@@ -111,6 +111,9 @@ pub struct GroupLimit {
     pub after: i64,
     /// What one unit more would save at most, to first order, in units of the objective.
     pub price: f64,
+    /// What a unit above the bound costs, in units of the objective; zero where nothing is above it that may leave.
+    #[serde(default)]
+    pub excess_price: f64,
 }
 
 /// What a policy says of the result, as plain SQL finds it: nothing of the solver is in it.
@@ -239,6 +242,8 @@ pub struct Phase1 {
     pub lp_seconds: Option<f64>,
     /// Cost of shortfalls in `primal`.
     pub shortfall_cost: Option<f64>,
+    /// Cost of limits of groups in `primal` that are above their bounds.
+    pub excess_cost: Option<f64>,
     /// Cost of today's assignment.
     pub initial_primal: Option<f64>,
 }

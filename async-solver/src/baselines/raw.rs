@@ -9,6 +9,7 @@
 
 mod problem;
 
+use crate::group_limits::GroupLimits;
 use crate::model::{Model, Term, rru};
 use crate::racks::rack_limits;
 use fleet::{MsbIx, RegionSnapshot, ReservationIx, Rru, Server};
@@ -41,6 +42,16 @@ pub struct RawError {
 impl RawModel {
     /// Writes the model of a snapshot down.
     pub fn build(snapshot: &RegionSnapshot) -> RawModel {
+        RawModel::within(snapshot, &GroupLimits::default(), &[])
+    }
+
+    /// The same with limits of groups. `excess`: of each row, what it may add up to at no price, and the price of a unit above
+    /// that; at most as much as today.
+    pub fn within(
+        snapshot: &RegionSnapshot,
+        limits: &GroupLimits,
+        excess: &[(i64, f64)],
+    ) -> RawModel {
         let model = Model::new(snapshot);
         let mut build = Builder {
             snapshot,
@@ -51,8 +62,9 @@ impl RawModel {
                 x: BTreeMap::new(),
             },
         };
-        build.assignment();
+        build.assignment(limits);
         build.stability();
+        build.limits(limits, excess);
         for (term, rack_limit) in model.terms.iter().zip(rack_limits(&model, snapshot)) {
             let total = build.total(term);
             let largest = build.largest_share(term);
@@ -145,7 +157,7 @@ impl Builder<'_> {
     }
 
     /// Eq. 5: a server is in at most one reservation. Newly given only where it counts.
-    fn assignment(&mut self) {
+    fn assignment(&mut self, limits: &GroupLimits) {
         let snapshot = self.snapshot;
         for (number, server) in (0_u32..).zip(&snapshot.servers).filter(|(_, s)| s.available) {
             let mut holders = Expression::default();
@@ -153,6 +165,7 @@ impl Builder<'_> {
                 let ix = ReservationIx::new(r);
                 let counts = reservation.kind != fleet::ReservationKind::Elastic
                     && !server.pinned
+                    && !limits.excludes(number as usize, ix)
                     && self.value(server, ix).is_some();
                 if counts || server.holder() == Some(ix) {
                     let name = format!("x[{},{}]", server.id, reservation.id);
@@ -179,6 +192,37 @@ impl Builder<'_> {
             }
         }
         self.raw.objective += cost;
+    }
+
+    /// What the servers of each group count: within its bound, or above it, at a price, by no more than today.
+    fn limits(&mut self, limits: &GroupLimits, excess: &[(i64, f64)]) {
+        let today = limits.usage(self.snapshot.servers.iter().map(Server::holder));
+        let mut sums = vec![Expression::default(); excess.len()];
+        for (number, server) in self.snapshot.servers.iter().enumerate() {
+            // What is not available stays where it is.
+            if let (Some(holder), false) = (server.holder(), server.available) {
+                for &(row, amount) in limits.rows_of(number, holder) {
+                    sums[row as usize] += amount as f64;
+                }
+            }
+        }
+        for (&(server, holder), &x) in &self.raw.x {
+            for &(row, amount) in limits.rows_of(server as usize, holder) {
+                sums[row as usize] += amount as f64 * x;
+            }
+        }
+        for ((mut sum, limit), (&(bound, price), today)) in
+            sums.into_iter().zip(limits.limits()).zip(excess.iter().zip(today))
+        {
+            if today > bound {
+                let over = self.amount(format!("excess[{}]", limit.name), (today - bound) as f64);
+                sum -= over;
+                self.raw.objective += price * over;
+            }
+            if (&sum).linear_coefficients().next().is_some() {
+                self.row(format!("limit[{}]", limit.name), constraint!(sum <= bound as f64));
+            }
+        }
     }
 
     /// V, where the server's type is eligible and its datacenter allowed.

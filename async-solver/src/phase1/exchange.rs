@@ -172,7 +172,7 @@ impl Core<'_> {
                 let mut items = self.model.terms[term].slices[*slice as usize].items.clone();
                 items.any(|item| self.has(term, item))
             }
-            Part::Ineligible(_) | Part::Largest | Part::Whole => true,
+            Part::Ineligible(_) | Part::Largest | Part::Whole | Part::Excess => true,
         };
         lp.columns_of(term).filter(is_in).count()
     }

@@ -37,8 +37,8 @@ impl Run<'_> {
         if !is_whole || self.must_stop() || self.is_within_gap() {
             return false;
         }
-        let Some((mut state, primal)) = self.best.clone() else { return false };
-        let worth = (primal - state.shortfall_cost(self.model)).max(0.0);
+        let Some((mut state, _)) = self.best.clone() else { return false };
+        let worth = self.cost_excluding_shortfall();
         let request = LpRequest {
             solver: "choose".into(),
             mip_gap: 0.5 * self.config.gap_limit * worth,

@@ -79,7 +79,9 @@ impl<'a> Refinement<'a> {
         windows.run(&mut network, &mut better);
         let proved = windows.proved();
         let today = State::new(ordered, model.today());
-        if better.levels(ordered) == today.levels(ordered) && state.counts != today.counts {
+        let mends = better.levels(ordered) != today.levels(ordered)
+            || better.excess_cost(ordered) < today.excess_cost(ordered);
+        if !mends && state.counts != today.counts {
             let whole =
                 |network: &Network, state: &State| windows.whole(state, &network.contention(state));
             let now = whole(&self.placed(&today).1, &today);

@@ -1,8 +1,19 @@
 //! Filling a reservation with whole servers.
 
-use super::{Priced, Segment};
+use super::{Offer, Priced, Segment};
+use crate::limit_rows::Room;
 
 impl Priced<'_> {
+    /// How many offers there are.
+    fn offer_count(&self) -> usize {
+        if self.offers.is_empty() { self.segments.len() } else { self.offers.len() }
+    }
+
+    fn offer(&self, number: usize) -> Offer {
+        let plain = || Offer { segment: number, rank: self.segments[number].rank, above: None };
+        self.offers.get(number).copied().unwrap_or_else(plain)
+    }
+
     /// Fills the reservation with whole servers, cheapest RRU first, no MSB above `t`.
     pub(super) fn fill(&self, t: i64) -> Option<Vec<u32>> {
         let term = self.term;
@@ -14,7 +25,7 @@ impl Priced<'_> {
             datacenter: vec![0; term.affinity.len()],
             total: 0,
             keeps_over: false,
-            left: self.left.clone(),
+            room: self.room.clone(),
         };
         let demand = term.capacity + if term.buffered { t } else { 0 };
         let spread = term.spread_limit.min(t);
@@ -57,7 +68,7 @@ struct Fill<'p, 'a> {
     /// Whether MSBs may show what they do today, above the replica rule's limit.
     keeps_over: bool,
     /// What rows of limits have left.
-    left: Option<Vec<i64>>,
+    room: Option<Room>,
 }
 
 impl Fill<'_, '_> {
@@ -65,41 +76,42 @@ impl Fill<'_, '_> {
     /// largest share, with it. So a server that would have to leave stays above the spread limit where another costs
     /// more than the surcharge.
     fn pass(&mut self, (spread, top): (i64, i64), demand: i64, goal: Goal) {
-        let segments = &self.priced.segments;
-        let beta = self.priced.term.beta;
-        let end = segments.len();
+        let priced = self.priced;
+        let beta = priced.term.beta;
+        let end = priced.offer_count();
         let (mut below, mut above) = (0, if spread < top { 0 } else { end });
-        let rank = |number: usize| segments.get(number).map_or(f64::INFINITY, |of| of.rank);
+        let rank =
+            |number: usize| if number < end { priced.offer(number).rank } else { f64::INFINITY };
         while below < end || above < end {
             // No later segment costs less than its rank.
             let is_met = goal == Goal::Demand && self.total >= demand;
             if is_met && rank(below) >= 0.0 && rank(above) + beta >= 0.0 {
                 break;
             }
-            let is_below = below < end
-                && (above == end || segments[below].rank <= segments[above].rank + beta);
+            let is_below = below < end && (above == end || rank(below) <= rank(above) + beta);
             if is_below {
-                self.take_worthwhile(below, 0.0, (spread, top), demand, goal);
+                self.take_worthwhile(priced.offer(below), 0.0, (spread, top), demand, goal);
                 below += 1;
             } else {
-                self.take_worthwhile(above, beta, (top, top), demand, goal);
+                self.take_worthwhile(priced.offer(above), beta, (top, top), demand, goal);
                 above += 1;
             }
         }
     }
 
-    /// Takes as many servers of a segment as the goal is worth, up to `cap` RRU in their MSB.
+    /// Takes as many servers of an offer as the goal is worth, up to `cap` RRU in their MSB.
     fn take_worthwhile(
         &mut self,
-        number: usize,
+        offer: Offer,
         surcharge: f64,
         (cap, top): (i64, i64),
         demand: i64,
         goal: Goal,
     ) {
         let term = self.priced.term;
+        let number = offer.segment;
         let segment = &self.priced.segments[number];
-        let slope = segment.slope + surcharge;
+        let slope = segment.slope + surcharge + offer.above.unwrap_or(0.0);
         let gain = slope < 0.0 && goal == Goal::Demand;
         // More expensive than falling short, unless more would be short than today.
         let too_dear = slope >= term.short_price && self.total >= demand - term.short_max;
@@ -128,7 +140,7 @@ impl Fill<'_, '_> {
         let free = segment.count - self.taken[number];
         let most = (room / value).min(wanted.saturating_add(value - 1) / value);
         let take = free.min(u32::try_from(most).unwrap_or(u32::MAX));
-        self.take(number, self.fitting(number, take));
+        self.take(number, self.fitting(number, take, offer.above.is_some()));
     }
 
     /// The most RRU that an MSB may show.
@@ -137,20 +149,19 @@ impl Fill<'_, '_> {
         if self.keeps_over { slice.hard_max() } else { slice.most }
     }
 
-    /// How many servers of a segment fit into rows of limits, at most `count`.
-    fn fitting(&self, segment: usize, count: u32) -> u32 {
+    /// How many servers of a segment fit into rows of limits, at most `count`; `above`: as far as these may be above
+    /// their bounds.
+    fn fitting(&self, segment: usize, count: u32, above: bool) -> u32 {
         let item = &self.priced.term.items[self.priced.segments[segment].item as usize];
-        let fitting = |left: &Vec<i64>| self.priced.model.fitting(item, left, count);
-        self.left.as_ref().map_or(count, fitting)
+        let Some(room) = &self.room else { return count };
+        let is_bound = !above && !room.bound.is_empty();
+        self.priced.model.fitting(item, if is_bound { &room.bound } else { &room.most }, count)
     }
 
     fn take(&mut self, segment: usize, count: u32) {
         let term = self.priced.term;
         let Segment { item, slice, .. } = self.priced.segments[segment];
-        if let Some(left) = &mut self.left {
-            let item = &term.items[item as usize];
-            self.priced.model.take_from_limits(item, left, i64::from(count));
-        }
+        self.take_from_room(item, i64::from(count));
         let amount = i64::from(count) * term.items[item as usize].value;
         self.counts[item as usize] += count;
         self.taken[segment] += count;
@@ -161,13 +172,20 @@ impl Fill<'_, '_> {
         }
     }
 
+    fn take_from_room(&mut self, item: u32, count: i64) {
+        let (model, item) = (self.priced.model, &self.priced.term.items[item as usize]);
+        if let Some(room) = &mut self.room {
+            model.take_from_limits(item, &mut room.most, count);
+            if !room.bound.is_empty() {
+                model.take_from_limits(item, &mut room.bound, count);
+            }
+        }
+    }
+
     fn put_back(&mut self, segment: usize, count: u32) {
         let term = self.priced.term;
         let Segment { item, slice, .. } = self.priced.segments[segment];
-        if let Some(left) = &mut self.left {
-            let item = &term.items[item as usize];
-            self.priced.model.take_from_limits(item, left, -i64::from(count));
-        }
+        self.take_from_room(item, -i64::from(count));
         let amount = i64::from(count) * term.items[item as usize].value;
         self.counts[item as usize] -= count;
         self.taken[segment] -= count;
@@ -216,7 +234,7 @@ impl Fill<'_, '_> {
                 }
                 let Some((_, from, to)) = best else { break };
                 self.put_back(from, 1);
-                if self.fitting(to, 1) == 0 {
+                if self.fitting(to, 1, true) == 0 {
                     self.take(from, 1);
                     break;
                 }

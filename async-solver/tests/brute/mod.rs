@@ -248,8 +248,16 @@ impl<'a> Phase1<'a> {
 
     /// The least of [`Phase1::whole`] over every assignment.
     pub fn whole_optimum(&self) -> f64 {
+        self.whole_optimum_with(&|_| Some(0.0))
+    }
+
+    /// The same with what limits cost; `None`: not allowed.
+    pub fn whole_optimum_with(&self, limits: &dyn Fn(&Holders) -> Option<f64>) -> f64 {
         let mut best = f64::INFINITY;
-        self.each(&mut |holders| best = best.min(self.whole(holders).unwrap_or(f64::INFINITY)));
+        self.each(&mut |holders| {
+            let Some(more) = limits(holders) else { return };
+            best = best.min(self.whole(holders).map_or(f64::INFINITY, |cost| cost + more));
+        });
         best
     }
 
@@ -333,16 +341,14 @@ impl<'a> Phase1<'a> {
         best.expect("today's assignment is one of them")
     }
 
-    /// The least that can be missing, level by level, and the least of expressions 1 to 4 with that, over the assignments
-    /// that are allowed.
-    pub fn best_whole_of(&self, is_allowed: &dyn Fn(&Holders) -> bool) -> (Vec<i128>, f64) {
+    /// The least that can be missing, level by level, and the least of expressions 1 to 4 and of what limits cost with that.
+    /// `limits`: what they cost of an assignment; `None`: it is not allowed.
+    pub fn best_whole_with(&self, limits: &dyn Fn(&Holders) -> Option<f64>) -> (Vec<i128>, f64) {
         let mut best: Option<(Vec<i128>, f64)> = None;
         self.each(&mut |holders| {
-            if !is_allowed(holders) {
-                return;
-            }
+            let Some(more) = limits(holders) else { return };
             let Some((missing, _)) = self.standing(holders) else { return };
-            let found = (missing, self.whole_cost(holders));
+            let found = (missing, self.whole_cost(holders) + more);
             let better = best
                 .as_ref()
                 .is_none_or(|best| found.0.cmp(&best.0).then(found.1.total_cmp(&best.1)).is_lt());

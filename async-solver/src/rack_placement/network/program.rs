@@ -215,9 +215,10 @@ impl Program {
         None
     }
 
-    /// What the objective can change by: expressions 1 and 2 of the cells, 3 and 4 of the reservations.
+    /// What the objective can change by: expressions 1 and 2 of the cells, 3 and 4 of the reservations, and what limits
+    /// are exceeded by.
     fn cost(&self, model: &Model, network: &Network, state: &State) -> f64 {
-        let mut cost = network.servers_price(&self.pairs);
+        let mut cost = network.servers_price(&self.pairs) + state.excess_cost(model);
         for &term in &self.terms {
             let of = &model.terms[term as usize];
             cost += model.cost_but_servers(of, &state.counts[term as usize]).total();
@@ -296,7 +297,9 @@ fn rest_of(
     for &term in &terms {
         for (column, part) in lp.columns_of(term as usize) {
             is_kept[column] = match part {
-                formulation::Part::Item(_) | formulation::Part::Ineligible(_) => false,
+                formulation::Part::Item(_)
+                | formulation::Part::Ineligible(_)
+                | formulation::Part::Excess => false,
                 formulation::Part::Slice(slice) => slices.contains(&(term, slice)),
                 formulation::Part::Largest | formulation::Part::Whole => true,
             };
@@ -309,6 +312,8 @@ fn rest_of(
             }
         }
     }
+    // Of no reservation, and so after all others.
+    is_kept[lp.excess_columns()].fill(true);
     let limits = index(model.pools.len())..index(model.prices());
     let rows: Vec<u32> = rows_of.values().flatten().copied().chain(limits).collect();
     let part = part_of(lp, &without, &is_kept, &rows);

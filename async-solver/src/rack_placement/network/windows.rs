@@ -180,7 +180,7 @@ impl<'a> Windows<'a> {
         !self.pick(network, &contention, open).is_empty()
     }
 
-    /// Expressions 1 to 4 of the servers that a network has.
+    /// Expressions 1 to 4 of the servers that a network has, and what limits cost that are above their bounds.
     pub fn whole(&self, state: &State, contention: &Contention) -> f64 {
         let phase1 = state.total(self.model, self.ineligible_held);
         phase1 - state.shortfall_cost(self.model) + contention.total()
@@ -196,7 +196,8 @@ impl<'a> Windows<'a> {
             let whole = self.whole(state, &contention);
             let open = whole - self.bound;
             let batch = self.pick(network, &contention, open);
-            if batch.is_empty() || open <= self.gap_limit * whole {
+            if batch.is_empty() || open <= self.gap_limit * (whole - state.excess_cost(self.model))
+            {
                 break;
             }
             self.solve(network, state, &batch, open);
@@ -217,8 +218,9 @@ impl<'a> Windows<'a> {
         let seats: Vec<u32> = (0..index(network.seats.len())).collect();
         let program = Program::new(network, (self.model, self.lp), state, &seats, self.points);
         let whole = self.whole(state, &network.contention(state));
+        let worth = whole - state.excess_cost(self.model);
         let request =
-            LpRequest { mip_gap: 0.5 * self.gap_limit * whole, mip_nodes: nodes, ..self.request() };
+            LpRequest { mip_gap: 0.5 * self.gap_limit * worth, mip_nodes: nodes, ..self.request() };
         let (problem, request) = program.problem(&request);
         let Some(solution) = self.means.solve(problem, request) else { return false };
         // Servers worth zero to their holder are no part of it, and what is missing has other prices then.
