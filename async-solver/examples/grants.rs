@@ -55,6 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             config: &config,
             warm: Some(&solved.warm),
             offered: &[],
+            limits: None,
             means: Means {
                 backend: &InProcess,
                 elapsed: &|| began.elapsed(),

@@ -195,6 +195,7 @@ impl Measured {
             config: &self.config,
             warm: Some(&self.warm),
             offered,
+            limits: None,
             means: Means {
                 backend: &OnThreads,
                 elapsed: &|| began.elapsed(),

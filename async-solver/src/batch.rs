@@ -54,7 +54,7 @@ pub fn quote_all(
         let step = QuoteContext { snapshot: &region, means, ..*context };
         let mut found = quote(&step, &requests[number])
             .map_err(|source| RequestsError::Request { number, source })?;
-        let after = minimal_targets(&found.region, &found.plan);
+        let after = minimal_targets((&found.region, &found.limits), &found.plan);
         // What happens anyway and is kept is done with this plan: it says so.
         let said: BTreeSet<ServerIx> = found.plan.moves.iter().map(|of| of.server).collect();
         let kept = after.diff(&found.region).filter(|of| !said.contains(&of.server));
@@ -126,6 +126,13 @@ fn restore_bindings(region: &mut RegionSnapshot, was: &RegionSnapshot) {
 }
 
 impl QuotedBatch {
+    /// Whether what is carried out for every request leaves no limit of a group exceeded, or further than before.
+    pub fn keeps_limits(&self) -> bool {
+        self.answers.iter().all(|of| {
+            of.limits.are_kept(&of.region, &minimal_targets((&of.region, &of.limits), &of.plan))
+        })
+    }
+
     /// Whether every request is granted in full, and no reservation is worse off.
     pub fn in_full(&self) -> bool {
         self.audit.is_clean() && self.answers.iter().all(|of| of.refusal.is_none())

@@ -79,6 +79,8 @@ pub use report::{
 };
 
 pub use batch::{QuotedBatch, quote_all};
-pub use quote::{Alternative, Concession, QuoteContext, Quoted, Refusal, move_cost, quote};
+pub use quote::{
+    Alternative, Concession, LimitsOf, QuoteContext, Quoted, Refusal, move_cost, quote,
+};
 pub use solve::SolveOutcome;
 pub use warm::{WarmLimit, WarmPrice, WarmStart};

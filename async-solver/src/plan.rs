@@ -21,6 +21,7 @@ mod rounding;
 use crate::bound::{AscentLimits, DualPoint, ascend, evaluate, in_parallel};
 use crate::config::SolverConfig;
 use crate::group_limits::GroupLimits;
+use crate::limit_rows::Keeping;
 use crate::means::Means;
 use crate::model::{Item, Model, Term};
 use crate::neighbourhood::PoolUsers;
@@ -77,6 +78,8 @@ pub struct How<'a> {
     pub config: &'a SolverConfig,
     /// Prices that the last solve left.
     pub warm: Option<&'a WarmStart>,
+    /// Limits of groups, which it keeps: what is exceeded today is exceeded by no more.
+    pub limits: &'a GroupLimits,
     /// Whether to spend time on a proof of the price.
     pub prove: bool,
     /// Clock and HiGHS.
@@ -95,20 +98,19 @@ struct Today {
     model: Model,
     geometries: Vec<Geometry>,
     ineligible_held: IneligibleHeld,
-    /// Price of a server of each pool.
+    /// Price of a server of each pool, then of a unit of each row of limits.
     prices: Vec<f64>,
 }
 
 impl Today {
     fn new(snapshot: &RegionSnapshot, how: &How) -> Today {
         let threads = how.config.threads;
-        let model = Model::new(snapshot);
+        let model = Model::within(snapshot, how.limits, Keeping::PLAN);
         let geometries =
             in_parallel(model.terms.len(), threads, |t| Geometry::new(&model, &model.terms[t]));
-        let prices =
-            how.warm.and_then(|warm| warm.prices_of(snapshot, &GroupLimits::default(), &model));
+        let prices = how.warm.and_then(|warm| warm.prices_of(snapshot, how.limits, &model));
         let prices = prices.unwrap_or_else(|| {
-            let nothing = evaluate(&model, &geometries, vec![0.0; model.pools.len()], threads);
+            let nothing = evaluate(&model, &geometries, vec![0.0; model.prices()], threads);
             let must_stop = &|| how.means.must_stop();
             ascend(&model, &geometries, nothing, FROM_ZERO, threads, must_stop).prices
         });

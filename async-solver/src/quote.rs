@@ -5,19 +5,21 @@
 //! nearest requests that would be.
 
 use crate::config::SolverConfig;
+use crate::group_limits::{GroupLimits, LimitUse};
 use crate::means::Means;
 use crate::offered::OfferedPlan;
 use crate::params::PARAMS;
 use crate::plan::{How, Plan, known, plan};
 use crate::warm::WarmStart;
 use fleet::audit::{AuditReport, ReservationAudit, audit, worse_ahead};
-use fleet::explain::{Explainer, Limit, Searched, Shortfall};
+use fleet::explain::{Explainer, Limit, LimitName, Searched, Shortfall};
 use fleet::quote::MoveCost;
 use fleet::{
     CapacityRequest, DatacenterIx, HardwareTypeIx, RegionSnapshot, ReplicaRule, RequestChange,
     RequestError, Reservation, ReservationIx, Rru, Targets,
 };
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A request as planned and audited: its grant, cost, and refusal.
 #[derive(Clone, Debug)]
@@ -38,6 +40,8 @@ pub struct Quoted {
     pub audit: AuditReport,
     /// Why not in full; `None` if it is.
     pub refusal: Option<Refusal>,
+    /// The limits of groups that the plan keeps.
+    pub limits: Arc<GroupLimits>,
 }
 
 /// Why a request is not granted in full.
@@ -50,6 +54,9 @@ pub struct Refusal {
     /// Requests near this one that would be granted in full, the cheapest in moves first.
     pub alternatives: Vec<Alternative>,
 }
+
+/// Limits of the groups of a region: they follow from its servers and reservations.
+pub type LimitsOf<'a> = &'a (dyn Fn(&RegionSnapshot) -> Arc<GroupLimits> + Sync);
 
 /// A request that would be granted in full.
 #[derive(Clone, Debug)]
@@ -107,6 +114,8 @@ pub struct QuoteContext<'a> {
     pub warm: Option<&'a WarmStart>,
     /// Plans that were offered before, the latest last.
     pub offered: &'a [OfferedPlan],
+    /// Limits of groups of a region with the request in it; `None`: there are none.
+    pub limits: Option<LimitsOf<'a>>,
     /// Clock, deadline and HiGHS.
     pub means: Means<'a>,
 }
@@ -118,37 +127,39 @@ pub struct QuoteContext<'a> {
 pub fn quote(context: &QuoteContext, request: &CapacityRequest) -> Result<Quoted, RequestError> {
     let (region, change) = request.apply(context.snapshot)?;
     let reservation = region.reservation(&request.reservation_id).expect("it was just put there");
-    if let Some(answer) = context.as_offered(&region, reservation, change) {
+    let limits = context.limits.map_or_else(Arc::default, |of| of(&region));
+    if let Some(answer) = context.as_offered((&region, &limits), reservation, change) {
         return Ok(answer);
     }
     let began = (context.means.elapsed)();
     let means = context.means.with_share(PARAMS.plan.search_share);
-    let mut found = context.planned(&region, reservation, &means, true);
+    let within = (&region, &*limits);
+    let mut found = context.planned(within, reservation, &means, true);
     let mut audit = audit(&region, &found.after);
     let mut refusal = None;
     if audit.reservations[reservation.ix()].holding.shortfall > Rru::ZERO {
         let mut explainer = Explainer::new(&region, &found.after);
         let row = &audit.reservations[reservation.ix()];
-        let offers = context.offers(request, &region, row, reservation, &explainer, &found);
+        let offers = context.offers(request, within, row, reservation, &explainer, &found);
         // What is granted in part is granted in the cheapest way that was found.
-        if let Some((report, cheaper)) = cheaper(&region, reservation, &audit, &found, &offers) {
+        if let Some((report, cheaper)) = cheaper(within, reservation, &audit, &found, &offers) {
             (audit, found) = (report, cheaper);
             explainer = Explainer::new(&region, &found.after);
         }
         let mut shortfall =
             explainer.shortfall_of(reservation).expect("the audit says it is short");
-        let mut limits = explainer.limits(reservation);
+        let mut named = explainer.limits(reservation);
         let surely_missing = Rru::from_f64(found.surely_missing).unwrap_or_default();
-        let within = context.means.deadline.map(|end| end.saturating_sub(began));
+        let searched = context.means.deadline.map(|end| end.saturating_sub(began));
         shortfall.searched(&Searched {
             capacity: region.reservations[reservation.ix()].capacity,
             found: audit.reservations[reservation.ix()].holding.guaranteed,
             surely_missing,
             is_most: found.is_most,
-            within,
+            within: searched,
         });
         if surely_missing > Rru::ZERO {
-            limits.iter_mut().for_each(Limit::proved);
+            named.iter_mut().for_each(Limit::proved);
         }
         let mut alternatives: Vec<Alternative> =
             offers.into_iter().map(|of| of.alternative).collect();
@@ -156,16 +167,23 @@ pub fn quote(context: &QuoteContext, request: &CapacityRequest) -> Result<Quoted
             let moves = |of: &Alternative| (of.cost.in_use + of.cost.own_in_use, of.cost.idle);
             moves(a).cmp(&moves(b)).then(a.cost.price.total_cmp(&b.cost.price))
         });
-        refusal = Some(Refusal { shortfall, limits, alternatives });
+        let granted = audit.reservations[reservation.ix()].holding.guaranteed;
+        let full = context.full_groups(within, reservation, &found, granted);
+        if !full.is_empty() {
+            shortfall.lack_of_room(&full, granted, region.reservations[reservation.ix()].capacity);
+        }
+        named.extend(full);
+        refusal = Some(Refusal { shortfall, limits: named, alternatives });
     }
     let row = &audit.reservations[reservation.ix()];
     let (today, granted) = (row.initial.guaranteed, row.holding.guaranteed);
-    Ok(Quoted { reservation, change, today, granted, plan: found, audit, refusal, region })
+    let plan = found;
+    Ok(Quoted { reservation, change, today, granted, plan, audit, refusal, limits, region })
 }
 
 /// The plan of an offer of less that gives the request itself as much as its own plan, still short, for less.
 fn cheaper(
-    region: &RegionSnapshot,
+    (region, limits): Within,
     ix: ReservationIx,
     audited: &AuditReport,
     found: &Plan,
@@ -177,7 +195,7 @@ fn cheaper(
     let report = audit(region, &plan.after);
     let holding = &report.reservations[ix.ix()].holding;
     let is_part = holding.guaranteed >= granted && holding.shortfall > Rru::ZERO;
-    (report.is_clean() && is_part).then(|| {
+    (report.is_clean() && is_part && limits.are_kept(region, &plan.after)).then(|| {
         let plan = Plan {
             before: plan.before.clone(),
             after: plan.after.clone(),
@@ -194,7 +212,7 @@ fn cheaper(
 ///
 /// A reservation that loses a server by the plan depends on what it gains anyway: that is kept whole, and
 /// so on for the reservations it is taken from. If the audit still finds one worse off, all of it is kept.
-pub(crate) fn minimal_targets(region: &RegionSnapshot, plan: &Plan) -> Targets {
+pub(crate) fn minimal_targets((region, limits): Within, plan: &Plan) -> Targets {
     let today = Targets::unchanged(region);
     let (today, before, after) = (today.holders(), plan.before.holders(), plan.after.holders());
     if today == before {
@@ -218,17 +236,16 @@ pub(crate) fn minimal_targets(region: &RegionSnapshot, plan: &Plan) -> Targets {
     }
     let holders = (0..kept.len()).map(|s| if kept[s] { after[s] } else { today[s] }).collect();
     let few = Targets::new(region, holders);
-    if audit(region, &few).is_clean() { few } else { plan.after.clone() }
+    // What is handed back anyway may make the room in a limit that the plan takes.
+    let is_kept = limits.are_kept(region, &few) || !limits.are_kept(region, &plan.after);
+    if is_kept && audit(region, &few).is_clean() { few } else { plan.after.clone() }
 }
 
 /// The region with the servers pinned that planned maintenance needs: those of reservations that a plan takes a surplus
 /// from, and that would be left with less than was promised meanwhile. `None`: it takes none.
-fn held_ahead(
-    region: &RegionSnapshot,
-    asking: ReservationIx,
-    plan: &Plan,
-) -> Option<RegionSnapshot> {
-    let mut worse = worse_ahead(region, &minimal_targets(region, plan));
+fn held_ahead(within: Within, asking: ReservationIx, plan: &Plan) -> Option<RegionSnapshot> {
+    let region = within.0;
+    let mut worse = worse_ahead(region, &minimal_targets(within, plan));
     worse.retain(|of| *of != asking);
     if worse.is_empty() {
         return None;
@@ -241,13 +258,18 @@ fn held_ahead(
 }
 
 impl Quoted {
-    /// Whether what is carried out for it leaves no reservation worse off. What happens without it is not carried out, such
+    /// Whether what is carried out for it leaves no reservation worse off, and no limit of a group. What happens without it is not carried out, such
     /// as the release of a surplus that planned maintenance needs.
     pub fn is_clean(&self) -> bool {
-        let carried_out = || minimal_targets(&self.region, &self.plan);
-        self.audit.is_clean() || audit(&self.region, &carried_out()).is_clean()
+        let within = (&self.region, &*self.limits);
+        let carried_out = || minimal_targets(within, &self.plan);
+        self.limits.are_kept(&self.region, &self.plan.after)
+            && (self.audit.is_clean() || audit(&self.region, &carried_out()).is_clean())
     }
 }
+
+/// A region with a request in it, and its limits of groups.
+type Within<'a> = (&'a RegionSnapshot, &'a GroupLimits);
 
 /// An alternative as it was planned.
 struct Offer {
@@ -257,10 +279,12 @@ struct Offer {
 }
 
 /// The audit of a plan, if the plan grants its request in full and can be carried out.
-fn in_full(region: &RegionSnapshot, ix: ReservationIx, plan: &Plan) -> Option<AuditReport> {
+fn in_full(within: Within, ix: ReservationIx, plan: &Plan) -> Option<AuditReport> {
+    let (region, limits) = within;
     let audit = audit(region, &plan.after);
     let is_full = audit.is_clean() && audit.reservations[ix.ix()].holding.shortfall == Rru::ZERO;
-    (is_full && held_ahead(region, ix, plan).is_none()).then_some(audit)
+    let is_kept = is_full && limits.are_kept(region, &plan.after);
+    (is_kept && held_ahead(within, ix, plan).is_none()).then_some(audit)
 }
 
 impl Offer {
@@ -271,39 +295,65 @@ impl Offer {
 }
 
 impl QuoteContext<'_> {
-    fn how<'b>(&'b self, means: &'b Means<'b>, prove: bool) -> How<'b> {
-        How { config: self.config, warm: self.warm, prove, means }
+    fn how<'b>(&'b self, limits: &'b GroupLimits, means: &'b Means<'b>, prove: bool) -> How<'b> {
+        How { config: self.config, warm: self.warm, limits, prove, means }
     }
 
     /// Plans a request that is in a region, around what planned maintenance needs.
-    fn planned(
-        &self,
-        region: &RegionSnapshot,
-        ix: ReservationIx,
-        means: &Means,
-        prove: bool,
-    ) -> Plan {
-        let found = plan(region, ix, &self.how(means, prove));
-        match held_ahead(region, ix, &found) {
+    fn planned(&self, within: Within, ix: ReservationIx, means: &Means, prove: bool) -> Plan {
+        let (region, limits) = within;
+        let found = plan(region, ix, &self.how(limits, means, prove));
+        match held_ahead(within, ix, &found) {
             Some(held) => {
                 let means = self.means.with_share(PARAMS.plan.search_share);
-                plan(&held, ix, &self.how(&means, prove))
+                plan(&held, ix, &self.how(limits, &means, prove))
             }
             None => found,
         }
     }
 
+    /// The limits of groups in the way of a request that a plan leaves short: those with no room for a server that counts for
+    /// it, if it could have more without any.
+    fn full_groups(
+        &self,
+        (region, limits): Within,
+        ix: ReservationIx,
+        found: &Plan,
+        granted: Rru,
+    ) -> Vec<Limit> {
+        let full = limits.full_for(region, ix, &found.after);
+        if full.is_empty() {
+            return Vec::new();
+        }
+        let means = self.means.with_share(PARAMS.plan.search_share);
+        let none = GroupLimits::default();
+        let other = plan(region, ix, &self.how(&none, &means, false));
+        let other = audit(region, &other.after);
+        let without = other.reservations[ix.ix()].holding.guaranteed;
+        let without = without.min(region.reservations[ix.ix()].capacity);
+        if without <= granted {
+            return Vec::new();
+        }
+        let group = |LimitUse { name, most, after, .. }: LimitUse| {
+            let name = name.replacen(": ", ", ", 1);
+            let sentence = format!("policy {name}: {after} of {most}");
+            Limit { limit: LimitName::Policy, without, sentence }
+        };
+        full.into_iter().map(group).collect()
+    }
+
     /// The answer to a request that was offered, if it still holds.
     fn as_offered(
         &self,
-        region: &RegionSnapshot,
+        (region, limits): (&RegionSnapshot, &Arc<GroupLimits>),
         ix: ReservationIx,
         change: RequestChange,
     ) -> Option<Quoted> {
         let offered = self.offered.iter().rev().find(|of| of.answers(region, ix))?;
         let (before, after) = offered.targets(region)?;
-        let plan = known(region, ix, (&before, &after), &self.how(&self.means, true));
-        let audit = in_full(region, ix, &plan).filter(|_| offered.costs_no_more(plan.price))?;
+        let plan = known(region, ix, (&before, &after), &self.how(limits, &self.means, true));
+        let audit =
+            in_full((region, limits), ix, &plan).filter(|_| offered.costs_no_more(plan.price))?;
         let row = &audit.reservations[ix.ix()];
         Some(Quoted {
             reservation: ix,
@@ -313,6 +363,7 @@ impl QuoteContext<'_> {
             plan,
             audit,
             refusal: None,
+            limits: Arc::clone(limits),
             region: region.clone(),
         })
     }
@@ -321,13 +372,13 @@ impl QuoteContext<'_> {
     fn offers(
         &self,
         request: &CapacityRequest,
-        region: &RegionSnapshot,
+        within: Within,
         row: &ReservationAudit,
         ix: ReservationIx,
         explainer: &Explainer,
         plan: &Plan,
     ) -> Vec<Offer> {
-        let reservation = &region.reservations[ix.ix()];
+        let reservation = &within.0.reservations[ix.ix()];
         let concessions = concessions(reservation, ix, explainer, row);
         let (mut found, mut types) = (Vec::new(), 0);
         for (number, concession) in concessions.iter().enumerate() {
@@ -337,7 +388,7 @@ impl QuoteContext<'_> {
             }
             // Each has its share of the time that is left.
             let means = self.means.with_share(1.0 / (concessions.len() - number) as f64);
-            let offer = self.grant(concession, request, region, ix, (plan, &means));
+            let offer = self.grant(concession, request, within, ix, (plan, &means));
             types += usize::from(is_type && offer.is_some());
             found.extend(offer);
         }
@@ -349,7 +400,7 @@ impl QuoteContext<'_> {
         &self,
         concession: &Concession,
         request: &CapacityRequest,
-        region: &RegionSnapshot,
+        (region, limits): Within,
         ix: ReservationIx,
         (plan, means): (&Plan, &Means),
     ) -> Option<Offer> {
@@ -390,19 +441,20 @@ impl QuoteContext<'_> {
                 asked.msb_buffer = Some(false);
             }
         }
+        let within = (&other, limits);
         let is_less = matches!(concession, Concession::FewerRru(_));
         // What was found of the request is a plan for that much, unless rules of places depend on how much is asked for.
         let is_found = is_less && !is_placed(&other.reservations[ix.ix()]);
         let targets = (&plan.before, &plan.after);
-        let same = is_found.then(|| known(&other, ix, targets, &self.how(means, false)));
-        let same = same.and_then(|plan| Some((in_full(&other, ix, &plan)?, plan)));
+        let same = is_found.then(|| known(&other, ix, targets, &self.how(limits, means, false)));
+        let same = same.and_then(|plan| Some((in_full(within, ix, &plan)?, plan)));
         let found = match same {
             Some(same) => Ok(same),
             None => {
                 // Less may end at less still, which is planned in the time that is left then.
                 let first = means.with_share(PARAMS.plan.search_share);
-                let plan = self.planned(&other, ix, &first, false);
-                in_full(&other, ix, &plan).map(|audit| (audit, plan.clone())).ok_or(plan)
+                let plan = self.planned(within, ix, &first, false);
+                in_full(within, ix, &plan).map(|audit| (audit, plan.clone())).ok_or(plan)
             }
         };
         match (found, concession) {
@@ -419,7 +471,8 @@ impl QuoteContext<'_> {
                 let report = audit(&other, &plan.after);
                 let less = report.reservations[ix.ix()].holding.guaranteed;
                 let less = (Rru(1)..*capacity).contains(&less).then_some(less)?;
-                self.grant(&Concession::FewerRru(less), request, region, ix, (&plan, means))
+                let less = Concession::FewerRru(less);
+                self.grant(&less, request, (region, limits), ix, (&plan, means))
             }
             (Err(_), _) => None,
         }

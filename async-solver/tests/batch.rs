@@ -17,8 +17,14 @@ fn ask(
     snapshot: &RegionSnapshot,
     requests: &[CapacityRequest],
 ) -> Result<QuotedBatch, RequestsError> {
-    let context =
-        QuoteContext { snapshot, config: &config(), warm: None, offered: &[], means: MEANS };
+    let context = QuoteContext {
+        snapshot,
+        config: &config(),
+        warm: None,
+        offered: &[],
+        limits: None,
+        means: MEANS,
+    };
     quote_all(&context, requests)
 }
 
@@ -100,6 +106,7 @@ fn batch_of_one_is_answered_like_a_single_request() {
             config: &config,
             warm: None,
             offered: &[],
+            limits: None,
             means: MEANS,
         };
         let alone = quote(&context, &request).expect("a request of this region");

@@ -272,6 +272,7 @@ fn plan_leaves_the_surplus_that_maintenance_needs() {
         config: &config(),
         warm: None,
         offered: &[],
+        limits: None,
         means: MEANS,
     };
     let request = CapacityRequest {

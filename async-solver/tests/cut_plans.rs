@@ -26,7 +26,8 @@ fn ask(
         deadline: Some(Duration::from_millis(millis)),
         interrupted: &|| false,
     };
-    let context = QuoteContext { snapshot, config: &config(), warm: None, offered, means };
+    let context =
+        QuoteContext { snapshot, config: &config(), warm: None, offered, limits: None, means };
     quote(&context, request).expect("a request of this region")
 }
 
@@ -85,6 +86,7 @@ fn limit_of(reason: ShortfallReason) -> Option<LimitName> {
         ShortfallReason::Priority
         | ShortfallReason::NoRegress
         | ShortfallReason::NotFoundInTime => LimitName::HeldByOthers,
+        ShortfallReason::Policy => LimitName::Policy,
         ShortfallReason::NoEligibleHardware | ShortfallReason::InsufficientHardware => return None,
     })
 }

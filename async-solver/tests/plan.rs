@@ -18,7 +18,8 @@ use world::{
 };
 
 fn ask(snapshot: &RegionSnapshot, request: &CapacityRequest, config: &SolverConfig) -> Quoted {
-    let context = QuoteContext { snapshot, config, warm: None, offered: &[], means: MEANS };
+    let context =
+        QuoteContext { snapshot, config, warm: None, offered: &[], limits: None, means: MEANS };
     quote(&context, request).expect("a request of this region")
 }
 
@@ -342,8 +343,14 @@ fn grant_moves_no_more_in_use_servers_than_needed() {
 fn refusal_without_time_says_so() {
     let snapshot = snapshot(&crowded());
     let means = Means { deadline: Some(Duration::ZERO), ..MEANS };
-    let context =
-        QuoteContext { snapshot: &snapshot, config: &config(), warm: None, offered: &[], means };
+    let context = QuoteContext {
+        snapshot: &snapshot,
+        config: &config(),
+        warm: None,
+        offered: &[],
+        limits: None,
+        means,
+    };
     let refusal = quote(&context, &request("web", 4.0)).expect("a request of this region").refusal;
     let shortfall = refusal.expect("one is free in each MSB").shortfall;
     assert_eq!(shortfall.reason, ShortfallReason::NotFoundInTime);

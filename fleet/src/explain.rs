@@ -514,6 +514,7 @@ impl<'a> Explainer<'a> {
                  them; {reach} of {capacity} RRU are within reach",
                 counted(evidence.kept_by_others_servers, "server")
             ),
+            ShortfallReason::Policy => "policies leave no room for more".to_owned(),
             ShortfallReason::NotFoundInTime if evidence.within_affinity >= reservation.capacity => {
                 format!(
                     "{} of its types are free and would suffice; the solve ended before it assigned \

@@ -106,6 +106,18 @@ impl RegionPolicies {
     }
 }
 
+/// The limits that policies are to the solver of a region.
+///
+/// # Errors
+/// As [`RegionPolicies::new`].
+pub fn limits_of<'a>(
+    files: impl IntoIterator<Item = (&'a str, &'a str)>,
+    snapshot: &RegionSnapshot,
+) -> Result<GroupLimits, RegionPoliciesError> {
+    let policies = Policies::parse(files)?;
+    Ok(group_limits(&policies, &World::region(snapshot)?, snapshot)?)
+}
+
 /// Names of the views of hard policies.
 ///
 /// # Errors

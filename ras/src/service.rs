@@ -30,6 +30,7 @@ mod cron;
 mod in_time;
 mod kept_policies;
 mod mover;
+mod plan_policies;
 mod plan_worker;
 mod planner;
 #[cfg(feature = "policies")]

@@ -11,7 +11,7 @@
 use super::relaxed::Relaxed;
 use super::rounding::half_a_server;
 use crate::formulation::Lp;
-use crate::limit_rows::LimitRows;
+use crate::limit_rows::{LimitRow, LimitRows};
 use crate::lp::LpRequest;
 use crate::means::Means;
 use crate::model::{Item, Model, MsbSlice, Pool, Term};
@@ -251,6 +251,8 @@ impl Part {
         let mut pools: Vec<Pool> = Vec::new();
         let mut held_here: Vec<u32> = Vec::new();
         let (mut terms, mut counts, mut items) = (Vec::new(), Vec::new(), Vec::new());
+        // What everything else counts in limits.
+        let mut others = state.limited.clone();
         for &number in &group.terms {
             let term = &model.terms[number];
             let free: Vec<usize> = (0..term.items.len())
@@ -274,7 +276,12 @@ impl Part {
                         held_here.push(0);
                     }
                     held_here[pool as usize] += state.counts[number][item];
-                    part.items.push(Item { pool, limits: (0, 0), ..was });
+                    model.take_from_limits(
+                        &was,
+                        &mut others,
+                        i64::from(state.counts[number][item]),
+                    );
+                    part.items.push(Item { pool, ..was });
                     held.push(state.counts[number][item]);
                 }
                 if part.items.len() > start {
@@ -295,6 +302,9 @@ impl Part {
             Some(Item { pool: *pool_at.get(&item.pool)?, limits: (0, 0), ..*item })
         });
         terms[0].ineligible_held = ineligible.collect();
+        let rows = model.limits.rows.iter().zip(others);
+        let rows = rows.map(|(row, others)| LimitRow { fixed: others, staying: 0, ..*row });
+        let limits = LimitRows { rows: rows.collect(), ..model.limits.clone() };
         let model = Model {
             weights: model.weights,
             pools,
@@ -304,8 +314,7 @@ impl Part {
             rack_steps: Vec::new(),
             levels: model.levels,
             pin_price: model.pin_price,
-            // Whole servers are checked against limits; here others would have to be subtracted.
-            limits: LimitRows::default(),
+            limits,
         };
         Part { model, counts, items }
     }

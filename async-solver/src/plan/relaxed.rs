@@ -56,7 +56,7 @@ impl Relaxed {
                 // At what a server is worth to the request, it takes none: the bound is what is asked less
                 // what of the supply, so counted, others can leave at most. From there prices move to where
                 // it is scarce.
-                let mut prices = vec![0.0; model.pools.len()];
+                let mut prices = vec![0.0; model.prices()];
                 for item in &model.terms[asking].items {
                     prices[item.pool as usize] = rru(item.value);
                 }
@@ -182,7 +182,7 @@ fn solve(costly: &Model, asking: usize, means: &Means) -> Option<(Vec<f64>, Vec<
         (0..costly.terms.len()).map(|term| lp.counts(costly, term, &solution.columns)).collect();
     let of_request = costly.terms[asking].short_price;
     let duals = solution.row_duals.iter().chain(std::iter::repeat(&0.0));
-    let prices = duals.take(costly.pools.len()).map(|dual| (-dual / of_request).max(0.0));
+    let prices = duals.take(costly.prices()).map(|dual| (-dual / of_request).max(0.0));
     Some((prices.map(|price| if price < 1e-9 { 0.0 } else { price }).collect(), fractional))
 }
 
@@ -203,7 +203,7 @@ fn only_missing(model: &Model, asking: usize, prices: &[f64]) -> Model {
             }
         } else {
             let highest =
-                term.items.iter().map(|item| prices[item.pool as usize] / rru(item.value));
+                term.items.iter().map(|item| model.price_of(item, prices) / rru(item.value));
             let highest = highest.fold(0.0, f64::max);
             term.capacity = (term.capacity - term.short_max).max(0);
             term.short_max = 0;

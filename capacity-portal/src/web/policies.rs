@@ -39,7 +39,7 @@ pub(super) async fn show(
     let body = html! {
         (ui::crumbs(&[("/settings", "Settings")]))
         h1 { "Policies" }
-        p.facts { span { "Rules in SQL that every solve keeps: what holds stays, what is broken gets no worse. Operators change them with "
+        p.facts { span { "Rules in SQL that every solve keeps: what holds stays, what is broken is mended where servers are there, and gets no worse. Operators change them with "
             code { "ras policy apply" } "; every change is recorded in the " a href="/trail" { "audit trail" } "." } }
         @if let Some(solve) = last { (refused(solve)) }
         (listed(&policies, &report, published))

@@ -14,7 +14,7 @@ pub(super) const QUOTA_EXCEEDED: &str = "quota_exceeded";
 const REJECTED: &str = "rejected";
 
 /// All codes of refusals: reasons of `fleet::explain`, limits, and admission's own.
-pub const REASONS: [&str; 20] = [
+pub const REASONS: [&str; 21] = [
     ShortfallReason::NoEligibleHardware.as_str(),
     ShortfallReason::HardwareUnavailable.as_str(),
     ShortfallReason::AllowedDatacenters.as_str(),
@@ -24,6 +24,7 @@ pub const REASONS: [&str; 20] = [
     ShortfallReason::Affinity.as_str(),
     ShortfallReason::Priority.as_str(),
     ShortfallReason::NoRegress.as_str(),
+    ShortfallReason::Policy.as_str(),
     ShortfallReason::NotFoundInTime.as_str(),
     "unavailable_servers",
     "shared_buffers",

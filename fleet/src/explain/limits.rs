@@ -38,13 +38,15 @@ pub enum LimitName {
     ReplicaRule,
     /// It must survive the loss of any one MSB.
     MsbBuffer,
+    /// A group of a policy in SQL that has no room left.
+    Policy,
     /// What there is in the region, all of the above aside.
     Region,
 }
 
 impl LimitName {
     /// Every limit.
-    pub const ALL: [LimitName; 9] = [
+    pub const ALL: [LimitName; 10] = [
         LimitName::UnavailableServers,
         LimitName::SharedBuffers,
         LimitName::HeldByOthers,
@@ -53,6 +55,7 @@ impl LimitName {
         LimitName::Affinity,
         LimitName::ReplicaRule,
         LimitName::MsbBuffer,
+        LimitName::Policy,
         LimitName::Region,
     ];
 
@@ -79,7 +82,9 @@ impl LimitName {
             ShortfallReason::Priority
             | ShortfallReason::NoRegress
             | ShortfallReason::NotFoundInTime => Some(LimitName::HeldByOthers),
-            ShortfallReason::NoEligibleHardware | ShortfallReason::InsufficientHardware => None,
+            ShortfallReason::NoEligibleHardware
+            | ShortfallReason::InsufficientHardware
+            | ShortfallReason::Policy => None,
         }
     }
 
@@ -94,6 +99,7 @@ impl LimitName {
             LimitName::Affinity => "affinity",
             LimitName::ReplicaRule => "replica_rule",
             LimitName::MsbBuffer => "msb_buffer",
+            LimitName::Policy => "policy",
             LimitName::Region => "region",
         }
     }
@@ -105,7 +111,8 @@ impl LimitName {
 pub struct Limit {
     /// Which.
     pub limit: LimitName,
-    /// What could be granted with only this limit lifted, up to the requested capacity.
+    /// What could be granted with only this limit lifted, up to the requested capacity; of a policy, with all groups of
+    /// policies lifted.
     #[serde(rename = "without_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
     pub without: Rru,
     /// It in its numbers, for people.
@@ -314,6 +321,7 @@ impl Thought<'_> {
                      left after the worst loss"
                 )
             }
+            LimitName::Policy => "a policy leaves no room for more".to_owned(),
             LimitName::Region => {
                 "the region has too few servers, even with all servers of other reservations and shared \
                  buffers, all unavailable servers, further types and datacenters, and without affinity, \

@@ -32,13 +32,15 @@ pub enum ShortfallReason {
     Priority,
     /// Others held what it needs before, and a solve makes no reservation worse.
     NoRegress,
+    /// Policies in SQL leave no room for more: only plans of requests say so.
+    Policy,
     /// No limit blocks it: the solve ended first.
     NotFoundInTime,
 }
 
 impl ShortfallReason {
     /// Every reason, in order of precedence.
-    pub const ALL: [ShortfallReason; 10] = [
+    pub const ALL: [ShortfallReason; 11] = [
         ShortfallReason::NoEligibleHardware,
         ShortfallReason::HardwareUnavailable,
         ShortfallReason::AllowedDatacenters,
@@ -48,6 +50,7 @@ impl ShortfallReason {
         ShortfallReason::Affinity,
         ShortfallReason::Priority,
         ShortfallReason::NoRegress,
+        ShortfallReason::Policy,
         ShortfallReason::NotFoundInTime,
     ];
 
@@ -63,6 +66,7 @@ impl ShortfallReason {
             ShortfallReason::Affinity => "affinity",
             ShortfallReason::Priority => "priority",
             ShortfallReason::NoRegress => "no_regress",
+            ShortfallReason::Policy => "policy",
             ShortfallReason::NotFoundInTime => "not_found_in_time",
         }
     }

@@ -80,6 +80,23 @@ impl Shortfall {
     }
 }
 
+impl Shortfall {
+    /// Says that groups of policies leave no room for more, which others would leave. `full`: those groups.
+    pub fn lack_of_room(&mut self, full: &[Limit], granted: Rru, capacity: Rru) {
+        const NAMED: usize = 5;
+        let Some(first) = full.first() else { return };
+        let mut named: Vec<&str> = full.iter().take(NAMED).map(|of| &*of.sentence).collect();
+        let more = (full.len() > NAMED).then(|| format!("{} more", full.len() - NAMED));
+        named.extend(more.as_deref());
+        let [granted, without, capacity] = amounts([granted, first.without, capacity]);
+        self.reason = ShortfallReason::Policy;
+        self.sentence = format!(
+            "no room is left in {}; {granted} of {capacity} RRU can be granted, {without} without policies",
+            named.join("; ")
+        );
+    }
+}
+
 impl Limit {
     /// Says that others' servers are in the way by a proof, not because the search found no others for them.
     pub fn proved(&mut self) {

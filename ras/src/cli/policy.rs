@@ -69,8 +69,8 @@ Exit code 2: a row of a hard policy newly breaks.")]
     #[command(after_help = "\
 The server compiles the files with all policies in force, on the region as it is. Before anything
 changes, the command shows which rows break today and how many servers have to leave until they hold,
-and asks. From then on each solve keeps them: what holds stays, what is broken gets no worse. The
-name of a policy is that of its file.
+and asks. From then on each solve keeps them: what holds stays, what is broken is mended where
+servers are there, and gets no worse. The name of a policy is that of its file.
 
 Examples:
   ras policy apply power.sql --why 'new breakers in m07'

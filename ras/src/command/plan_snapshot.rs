@@ -34,6 +34,7 @@ pub(super) fn run(options: &PlanSnapshot, context: &Context) -> Result<Verdict> 
         config: &settings.solver,
         warm: warm.as_ref(),
         offered: offers.plans(),
+        limits: None,
         means: Means {
             backend: &highs,
             elapsed: &|| context.began.elapsed(),

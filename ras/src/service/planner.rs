@@ -2,6 +2,7 @@
 //! of solves.
 
 use super::archive::Archive;
+use super::plan_policies::PlanPolicies;
 use super::settings::ServiceSettings;
 use crate::highs_process::HighsProcess;
 use crate::offers::Offers;
@@ -20,7 +21,7 @@ use fleet::quote::QuoteSeconds;
 use fleet::{CapacityRequest, RegionSnapshot, RequestsError};
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// Interval between checks for a newer solve.
@@ -39,6 +40,7 @@ pub struct SolvingPlanner {
     warm: RwLock<Option<Arc<WarmStart>>>,
     /// What was offered since the process started.
     offers: RwLock<Offers>,
+    policies: PlanPolicies,
 }
 
 impl fmt::Debug for SolvingPlanner {
@@ -61,7 +63,7 @@ impl SolvingPlanner {
 
     fn of(settings: Settings, backend: Box<dyn Backend + Send + Sync>) -> SolvingPlanner {
         let (warm, offers) = (RwLock::default(), RwLock::default());
-        SolvingPlanner { settings, backend, warm, offers }
+        SolvingPlanner { settings, backend, warm, offers, policies: PlanPolicies::default() }
     }
 
     /// A planner with HiGHS elsewhere.
@@ -83,9 +85,13 @@ impl SolvingPlanner {
         self.offers.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads the warm starts of published solves until dropped. Without one, plans only take
-    /// longer, so failures are only logged.
-    pub async fn keep_warm(&self, broker: &Broker, settings: &ServiceSettings) {
+    /// Reads the policies in force, which plans keep, and the warm starts of published solves until dropped. Without a warm
+    /// start plans only take longer, so failures are only logged.
+    pub async fn keep_up(&self, broker: &Broker, settings: &ServiceSettings) {
+        tokio::join!(self.policies.keep(broker), self.keep_warm(broker, settings));
+    }
+
+    async fn keep_warm(&self, broker: &Broker, settings: &ServiceSettings) {
         let mut from: Option<SolveId> = None;
         loop {
             if let Err(error) = self.look(broker, settings, &mut from).await {
@@ -157,12 +163,21 @@ impl Planner for SolvingPlanner {
         let other = other.transpose().map_err(|error| PlanRefused::Region(format!("{error:#}")))?;
         let (warm, offers) = (self.warm(), self.offers());
         let mut ahead = other.as_ref().unwrap_or(region).ahead_for_plans();
+        // Compiled in a search that has no room for errors: told after it.
+        let unkept = Mutex::new(None);
+        let limits = |region: &RegionSnapshot| {
+            self.policies.limits(region).unwrap_or_else(|error| {
+                *unkept.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                Arc::default()
+            })
+        };
         let mut ask = || {
             let quote_context = QuoteContext {
                 snapshot: &ahead,
                 config: &self.settings.solver,
                 warm: warm.as_deref(),
                 offered: offers.plans(),
+                limits: Some(&limits),
                 means: Means {
                     backend: &*self.backend,
                     elapsed: &|| began.elapsed(),
@@ -180,6 +195,9 @@ impl Planner for SolvingPlanner {
                 _ => break,
             }
         }
+        if let Some(error) = unkept.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(PlanRefused::Region(error));
+        }
         let (_, found) = found?;
         let mut offers = self.offers.write().unwrap_or_else(PoisonError::into_inner);
         offers.keep(&found.answers);
@@ -187,7 +205,7 @@ impl Planner for SolvingPlanner {
         let times = QuoteSeconds { read: 0.0, total: began.elapsed().as_secs_f64() };
         Ok(Planned {
             quotes: found.answers.iter().map(|of| plan_answer::quote(of, times)).collect(),
-            audit_clean: found.audit.is_clean(),
+            audit_clean: found.audit.is_clean() && found.keeps_limits(),
             complete: found.answers.iter().all(|of| of.plan.complete),
             region: found.region,
             after: found.after,

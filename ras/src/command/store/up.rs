@@ -95,7 +95,7 @@ async fn serve(
             error = store.ended() => Err(error),
             ended = http => ended,
             () = keep_schedule(&working, settings) => Ok(()),
-            () = planner.keep_warm(&working, settings) => Ok(()),
+            () = planner.keep_up(&working, settings) => Ok(()),
         }
     };
     let until = MoverService::beside(mover.as_ref(), until);

@@ -47,7 +47,7 @@ async fn work(
             () = stop.asked() => Ok(()),
             error = store.ended() => Err(error),
             () = plans.run() => Ok(()),
-            () = planner.keep_warm(&working, &settings) => Ok(()),
+            () = planner.keep_up(&working, &settings) => Ok(()),
         }
     };
     beside(Some(&worker), until).await
