@@ -64,7 +64,7 @@ impl Model {
     }
 
     /// Prices what rows are exceeded by today: each held server of a row costs at least a share of what a missing server
-    /// does, whatever it counts, so that mending comes before moves, spread and buffers.
+    /// does, regardless of what it counts, so that mending comes before moves, spread and buffers.
     fn price_excess(&mut self) {
         // What servers count that may not leave, and the least and most that one counts which may.
         let mut held: Vec<_> = self.limits.rows.iter().map(|_| (0, i64::MAX, 0)).collect();

@@ -114,7 +114,7 @@ pub struct QuoteContext<'a> {
     pub warm: Option<&'a WarmStart>,
     /// Plans that were offered before, the latest last.
     pub offered: &'a [OfferedPlan],
-    /// Limits of groups of a region with the request in it; `None`: there are none.
+    /// Limits of groups of a region with the request in it; `None`: no limits.
     pub limits: Option<LimitsOf<'a>>,
     /// Clock, deadline and HiGHS.
     pub means: Means<'a>,

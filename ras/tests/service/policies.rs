@@ -98,6 +98,46 @@ fn a_running_region_keeps_policies_that_it_would_break_without() {
     up.stop();
 }
 
+/// A plan takes no server where a policy in force leaves no room, and says which group that is: here one that only the
+/// request makes.
+#[test]
+fn a_plan_keeps_policies_and_names_the_group_without_room() {
+    let place = with_policy();
+    let up = place.start("up region --data data --listen none --schedule never --no-worker");
+    let of_shop = "-- @hard_constraint\nCREATE VIEW of_shop AS\nSELECT r.owner FROM servers s \
+        JOIN reservations r ON r.reservation_id = s.target_reservation WHERE r.owner = 'shop' \
+        GROUP BY r.owner HAVING count(*) <= 6;\n";
+    fs::write(place.path("of_shop.sql"), of_shop).expect("written");
+    let all = place.json("list reservations --data data");
+    let rows = all["reservations"].as_array().expect("rows");
+    let types = rows.iter().find(|row| row["kind"] == "guaranteed").expect("one")["rru"].clone();
+    let values = types.as_object().expect("values").keys().map(|ty| (ty.clone(), json!(1.0)));
+    let asked = json!({
+        "reservation_id": "till", "owner": "shop", "capacity_rru": 8.0, "msb_buffer": false,
+        "rru": values.collect::<serde_json::Map<_, _>>(),
+    });
+    fs::write(place.path("till.json"), asked.to_string()).expect("written");
+    let answer = || {
+        let plan = place.ras("plan --request till.json --data data --output json");
+        let plan = plan.code_in(&[0, 2]).json();
+        plan["changes"][0]["answer"].clone()
+    };
+    assert_eq!(answer()["granted"], "in_full", "without a policy");
+    place.json("policy apply of_shop.sql --yes --data data");
+    let mut refused = Value::Null;
+    // A server looks for changes of policies now and then.
+    until_true("plans know the policy", Instant::now() + PATIENCE, || {
+        refused = answer();
+        refused["granted"] != "in_full"
+    });
+    assert_eq!(refused["granted_rru"], 6.0, "{refused}");
+    let refusal = &refused["refusal"];
+    assert_eq!(refusal["reason"], "policy", "{refused}");
+    let sentence = refusal["sentence"].as_str().expect("a sentence");
+    assert!(sentence.contains("policy of_shop, owner=shop: 6 of 6"), "{sentence}");
+    up.stop();
+}
+
 #[test]
 fn a_policy_that_does_not_compile_changes_nothing() {
     let place = with_policy();
