@@ -265,7 +265,7 @@ fn a_solve_keeps_policies_that_it_would_break_without() {
     folder.write("per_msb.sql", PER_MSB);
     let today = failing(&folder, "region");
     let solved = |options: &str| {
-        let line = format!("solve region --out result --gap 1% {options}");
+        let line = format!("solve region --out result --gap 1% --deadline 60s {options}");
         let report = folder.ras_json(&line);
         folder.ras("snapshot next region result --out settled").code(0);
         (failing(&folder, "settled"), report)
