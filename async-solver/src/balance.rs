@@ -58,8 +58,8 @@ pub fn spread_shared_buffers(model: &Model, snapshot: &RegionSnapshot, state: &m
     }
 }
 
-/// Datacenter, kind of hardware, and what a server counts in limits.
-type Alike<'a> = (u32, u32, &'a [(u32, i64)]);
+/// Datacenter, kind of hardware, what a server counts in limits, and its domains.
+type Alike<'a> = (u32, u32, &'a [(u32, i64)], Vec<Option<u32>>);
 
 /// Items of one kind of hardware, by slice: one for each MSB.
 type Group = Vec<(usize, usize)>;
@@ -69,6 +69,8 @@ struct Floor<'a> {
     /// What the servers of each pool are: equal where every reservation values them alike.
     hardware: Vec<u32>,
     model: &'a Model,
+    /// Whether limits or domains tell servers of one kind in an MSB apart.
+    one_each: bool,
     /// Servers of each pool that can be taken at no cost.
     free: Vec<u32>,
     /// By MSB: servers given to guaranteed reservations, and all.
@@ -124,10 +126,12 @@ impl<'a> Floor<'a> {
             items.collect()
         };
         let uncrowded = model.terms.iter().map(uncrowded).collect();
-        Floor { hardware, model, free, full, uncrowded }
+        let crosses = |term: &Term| !term.crossing.is_empty();
+        let one_each = !model.limits.rows.is_empty() || model.terms.iter().any(crosses);
+        Floor { hardware, model, one_each, free, full, uncrowded }
     }
 
-    /// The items of a reservation by datacenter, kind of hardware and what they count in limits. Without affinity,
+    /// The items of a reservation by datacenter, kind of hardware, what they count in limits, and domains. Without affinity,
     /// datacenters do not matter.
     fn groups(&self, term: &Term) -> BTreeMap<Alike<'a>, Group> {
         let mut groups: BTreeMap<_, Group> = BTreeMap::new();
@@ -136,10 +140,10 @@ impl<'a> Floor<'a> {
             for item in slice.items.clone() {
                 let hardware = self.hardware[term.items[item].pool as usize];
                 let limits = self.model.limits_of(&term.items[item]);
-                let group = groups.entry((datacenter, hardware, limits)).or_default();
-                // Limits of others may tell servers of an MSB apart: then one item stands for it.
-                if self.model.limits.rows.is_empty() || group.last().is_none_or(|of| of.0 != number)
-                {
+                let domains = term.domains_of(item);
+                let group = groups.entry((datacenter, hardware, limits, domains)).or_default();
+                // Limits and domains of others may tell servers of an MSB apart: then one item stands for it.
+                if !self.one_each || group.last().is_none_or(|of| of.0 != number) {
                     group.push((number, item));
                 }
             }

@@ -1,6 +1,7 @@
 //! What an assignment costs a reservation, in the pooled problem.
 
-use crate::model::{Item, Model, MsbTotals, Step, Term, TermCost, rru};
+use crate::amounts::MsbTotals;
+use crate::model::{Item, Model, Step, Term, TermCost, rru};
 use crate::params::PARAMS;
 
 impl Step {
@@ -108,7 +109,7 @@ impl Model {
             cost.regress |= z > slice.hard_max();
         }
         cost.buffer = term.tau * rru(held.largest);
-        let short = term.shortfall_of(held);
+        let short = term.shortfall_of(held, counts);
         cost.shortfall = term.short_price * rru(short + over);
         cost.regress |= short > term.short_max;
         let mut missing = short + over;

@@ -3,12 +3,15 @@
 //! Columns, per reservation `r`: for each item up to three segments (keep in use, keep idle, take
 //! new; up to nine with expression 2), up to three stretches of `z[m]` per MSB (within its limits, above the spread limit, above the
 //! replica rule as today; their sum is the RRU of `r` in MSB `m`), `top` (eq. 4 and
-//! 6), `short` and the slacks of eq. 7; then what is above the bound of each limit that is exceeded today. Rows: one per pool (eq. 5), one per limit of a group, then per reservation its MSBs,
-//! its capacity (eq. 6) and its datacenters (eq. 7). Unit: RRU and servers.
+//! 6), the largest share of a domain for each partition that it survives besides MSBs, `short` and the slacks of eq. 7; then
+//! what is above the bound of each limit that is exceeded today. Rows: one per pool (eq. 5), one per limit of a group, then
+//! per reservation its MSBs, its capacity (eq. 6), once more for each of those partitions with a row for each domain, and
+//! its datacenters (eq. 7). Unit: RRU and servers.
 //!
 //! Deviation: a held server is one column that earns its leave price instead of a constant and a
 //! penalty; the constant is [`Lp::constant`].
 
+use crate::crossing::Crossing;
 use crate::lp::LpProblem;
 use crate::model::{Item, Model, Term, WEIGHT_OF_SERVER, rru};
 use std::ops::Range;
@@ -94,11 +97,11 @@ impl Builder<'_> {
     }
 
     /// A column of what eq. 6 or 7 are short of, at a price, up to today's.
-    fn missing(&mut self, term: &Term, price: f64, most: i64, row: u32, sign: f64) {
+    fn missing(&mut self, term: &Term, price: f64, most: i64, rows: &[u32], sign: f64) {
         // The weight of an RRU in servers.
         let weight = servers_missing(i128::from(term.weight) * i128::from(fleet::MICRO));
         let limit = self.levels.get(term.level).map(|&level| (level, weight));
-        let entries: Vec<(u32, f64)> = [(row, sign)].into_iter().chain(limit).collect();
+        let entries: Vec<(u32, f64)> = rows.iter().map(|&row| (row, sign)).chain(limit).collect();
         let price = match self.in_order.least {
             Some(level) => {
                 if level == term.level {
@@ -238,6 +241,11 @@ impl Lp {
                 }
             }
         }
+        if !term.crossing.is_empty() {
+            let items = term.items_rru(counts);
+            let largest = |of: &Crossing| of.amounts(&items).into_iter().max().unwrap_or(0);
+            columns.extend(term.crossing.iter().map(|of| rru(largest(of))));
+        }
         if term.short_max > 0 {
             columns.push(rru(term.shortfall(counts)));
         }
@@ -284,9 +292,23 @@ fn add_kept(model: &Model, item: &Item, part: Part, build: &mut Builder, rows: &
     }
 }
 
+/// The rows of a partition that a reservation survives besides MSBs.
+struct CrossingRows {
+    /// What is left after the loss of its largest share of a domain.
+    capacity: u32,
+    /// No domain has more than that share.
+    domains: Vec<u32>,
+}
+
 fn add_term(model: &Model, term: &Term, build: &mut Builder) {
     let infinity = f64::INFINITY;
     let capacity = build.row(rru(term.capacity), infinity);
+    let crossing: Vec<CrossingRows> = (term.crossing.iter())
+        .map(|of| CrossingRows {
+            capacity: build.row(rru(term.capacity), infinity),
+            domains: (0..of.domains).map(|_| build.row(f64::NEG_INFINITY, 0.0)).collect(),
+        })
+        .collect();
     // Of eq. 7 the rows of both bounds, one row where nothing comes between them.
     let affinity: Vec<(u32, u32)> = (term.affinity.iter())
         .map(|range| {
@@ -307,6 +329,11 @@ fn add_term(model: &Model, term: &Term, build: &mut Builder) {
             let row = if plain { capacity } else { balance[number] };
             let mut rows = vec![(item.pool, 1.0), (row, rru(item.value))];
             rows.extend(model.limit_entries(item));
+            for (of, rows_of) in term.crossing.iter().zip(&crossing) {
+                let domain = of.domain[i].map(|domain| rows_of.domains[domain as usize]);
+                let total = plain.then_some(rows_of.capacity);
+                rows.extend(domain.into_iter().chain(total).map(|row| (row, rru(item.value))));
+            }
             for step in model.steps_of(item, build.with_racks) {
                 build.column(part, step.price, f64::from(step.count), &rows);
             }
@@ -327,6 +354,7 @@ fn add_term(model: &Model, term: &Term, build: &mut Builder) {
         }
         for ((at, slice), &balance) in (0_u32..).zip(&term.slices).zip(&balance) {
             let mut entries = vec![(balance, -1.0), (capacity, 1.0)];
+            entries.extend(crossing.iter().map(|of| (of.capacity, 1.0)));
             if !term.affinity.is_empty() {
                 let (low, high) = affinity[slice.datacenter as usize];
                 entries.push((low, 1.0));
@@ -368,18 +396,25 @@ fn add_term(model: &Model, term: &Term, build: &mut Builder) {
             }
         }
         for (row, over_max) in over {
-            build.missing(term, term.short_price, over_max, row, -1.0);
+            build.missing(term, term.short_price, over_max, &[row], -1.0);
         }
         for (range, &(low, high)) in term.affinity.iter().zip(&affinity) {
             if range.below_max > 0 {
-                build.missing(term, range.price, range.below_max, low, 1.0);
+                build.missing(term, range.price, range.below_max, &[low], 1.0);
             }
             if range.above_max > 0 {
-                build.missing(term, range.price, range.above_max, high, -1.0);
+                build.missing(term, range.price, range.above_max, &[high], -1.0);
             }
         }
     }
+    for of in &crossing {
+        let mut entries = vec![(of.capacity, -1.0)];
+        entries.extend(of.domains.iter().map(|&row| (row, -1.0)));
+        build.column(Part::Whole, 0.0, infinity, &entries);
+    }
     if term.short_max > 0 {
-        build.missing(term, term.short_price, term.short_max, capacity, 1.0);
+        let mut rows = vec![capacity];
+        rows.extend(crossing.iter().map(|of| of.capacity));
+        build.missing(term, term.short_price, term.short_max, &rows, 1.0);
     }
 }

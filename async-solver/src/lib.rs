@@ -9,6 +9,7 @@
 //! | `config`, [`params`] | settings of one solve; every other number, in one table |
 //! | `env`, `means`, `report` | clock, stop signal, backend and listener, of a solve and of a plan; statistics |
 //! | `symmetry`, `unit`, [`model`], `formulation` | equivalence classes of servers; amounts that whole servers can show; pools and one term for each reservation (RAS expressions 1, 3, 4, eq. 6, 7); the LP |
+//! | `amounts`, `crossing` | what counts show of a reservation: by MSB, datacenter and domain; domains that cross MSBs |
 //! | `group_limits`, `limit_rows`, `model_limits` | what the servers of a group add up to at most; the same as rows of the pooled problem |
 //! | `lp`, [`backend`] | programs and where they are solved; the only file that calls HiGHS |
 //! | `subproblem` | one reservation at given prices: relaxation, bound, whole-server assignment |
@@ -24,6 +25,7 @@
 //!
 //! `examples/solve.rs` solves a region: `cargo run --release -p async-solver --example solve`.
 
+mod amounts;
 pub mod backend;
 mod balance;
 #[cfg(feature = "baselines")]
@@ -33,6 +35,7 @@ mod bound;
 mod carry;
 mod config;
 mod cost;
+mod crossing;
 mod env;
 mod formulation;
 mod group_limits;

@@ -5,6 +5,7 @@
 //! the servers a reservation holds there it keeps the most expensive to move first. `docs/formulation.md`
 //! shows that this is the paper's model, not a relaxation of it.
 
+use crate::crossing::{self, Crossing};
 use crate::group_limits::GroupLimits;
 use crate::limit_rows::{Keeping, LimitRows};
 use crate::params::PARAMS;
@@ -107,6 +108,8 @@ pub struct Term {
     pub slices: Vec<MsbSlice>,
     /// Eq. 7, one range per datacenter with items; empty without affinity.
     pub affinity: Vec<AffinityRange>,
+    /// The partitions of which it survives the loss of any one domain, besides MSBs.
+    pub crossing: Vec<Crossing>,
     /// Servers it holds that are worth zero to it: ineligible types, datacenters it is not allowed
     /// in, and all of an elastic one.
     pub ineligible_held: Vec<Item>,
@@ -238,6 +241,8 @@ impl Model {
         // Pinned servers are their holder's alone.
         classes.refine(|s| Keeper::of(server(s)));
         classes.refine(|s| limits.kind(s));
+        // Eq. 6: domains that cross MSBs, where a reservation must survive their loss.
+        crossing::refine(&mut classes, snapshot);
         let (pools, pool_of) = pools(snapshot, &classes);
         // Eq. 1: the holder and the price of leaving it.
         classes.refine(|s| server(s).holder());
@@ -311,7 +316,14 @@ impl Model {
                     .filter(|(pool, _)| !items.iter().any(|item| item.pool == **pool))
                     .map(|(&pool, &held)| Item::new(pool, 0, held, false))
                     .collect();
-                self.build_term(snapshot, ReservationIx::new(position), items, ineligible_held)
+                let crossing = reservation.survives.iter().map(|of| {
+                    let servers = items.iter().map(|item| server_of[item.pool as usize]);
+                    Crossing::of(&snapshot.partitions[of.ix()], servers)
+                });
+                let crossing = crossing.collect();
+                let ix = ReservationIx::new(position);
+                Term { crossing, ..self.build_term(snapshot, ix, items, ineligible_held) }
+                    .with_shortfall_of_today()
             })
             .collect()
     }
@@ -342,6 +354,7 @@ impl Model {
             items,
             slices,
             affinity: Vec::new(),
+            crossing: Vec::new(),
             ineligible_held,
         };
         if guaranteed {
@@ -367,7 +380,6 @@ impl Model {
         if let Some(most) = reservation.msb_max().filter(|_| term.capacity > 0) {
             term.limit_msbs(most.0, &today);
         }
-        term.short_max = term.shortfall(&today);
         term
     }
 
@@ -435,6 +447,13 @@ impl Model {
 pub const WEIGHT_OF_SERVER: i64 = 1_000_000_000_000_000_000;
 
 impl Term {
+    /// Its shortfall today is the most that it may have.
+    fn with_shortfall_of_today(mut self) -> Term {
+        let today: Vec<u32> = self.items.iter().map(Item::held).collect();
+        self.short_max = self.shortfall(&today);
+        self
+    }
+
     /// V of the most valuable server that counts for it; one RRU if no server counts.
     pub fn top_value(&self) -> i64 {
         self.items.iter().map(|item| item.value).max().unwrap_or(MICRO)
@@ -495,86 +514,6 @@ impl Term {
     /// Whether a replica rule limits its MSBs.
     pub fn has_msb_max(&self) -> bool {
         self.slices.iter().any(|slice| slice.most < i64::MAX)
-    }
-
-    /// RRU of the largest MSB share where it is an embedded buffer; zero elsewhere.
-    pub fn buffer(&self, counts: &[u32]) -> i64 {
-        let amounts = self.slices.iter().map(|slice| self.slice_value(slice, counts));
-        if self.buffered { amounts.max().unwrap_or(0) } else { 0 }
-    }
-
-    /// RRU below and above the range of each datacenter of [`Term::affinity`].
-    pub fn outside(&self, counts: &[u32]) -> Vec<(i64, i64)> {
-        if self.affinity.is_empty() {
-            return Vec::new();
-        }
-        let buffer = self.buffer(counts);
-        let outside = |(range, z): (&AffinityRange, i64)| {
-            let high = range.high + if range.with_buffer { buffer } else { 0 };
-            ((range.low - z).max(0), (z - high).max(0))
-        };
-        self.affinity.iter().zip(self.datacenter_values(counts)).map(outside).collect()
-    }
-
-    /// What the RRU of an MSB cost beyond the price of its servers by eq. 3: where each stretch of them
-    /// ends, and its price per RRU, which rises. The last ends where no more may be.
-    pub fn surcharges(&self, slice: &MsbSlice) -> Vec<(i64, f64)> {
-        let spread = if self.beta > 0.0 { self.spread_limit } else { i64::MAX };
-        let most = slice.hard_max();
-        let mut all = vec![(spread.min(most), 0.0)];
-        if spread < most {
-            all.push((most, self.beta));
-        }
-        all.retain(|&(end, _)| end > 0);
-        all
-    }
-
-    /// RRU in one MSB.
-    pub fn slice_value(&self, slice: &MsbSlice, counts: &[u32]) -> i64 {
-        slice.items.clone().map(|i| self.items[i].value * i64::from(counts[i])).sum()
-    }
-
-    /// RRU in each datacenter of [`Term::affinity`].
-    pub fn datacenter_values(&self, counts: &[u32]) -> Vec<i64> {
-        let mut values = vec![0; self.affinity.len()];
-        if !values.is_empty() {
-            for slice in &self.slices {
-                values[slice.datacenter as usize] += self.slice_value(slice, counts);
-            }
-        }
-        values
-    }
-
-    /// What eq. 6 is short of.
-    pub fn shortfall(&self, counts: &[u32]) -> i64 {
-        let mut held = MsbTotals::default();
-        for slice in &self.slices {
-            held.add(self.slice_value(slice, counts));
-        }
-        self.shortfall_of(held)
-    }
-
-    /// What eq. 6 is short of with these RRU in its MSBs.
-    pub fn shortfall_of(&self, held: MsbTotals) -> i64 {
-        let lost = if self.buffered { held.largest } else { 0 };
-        (self.capacity - held.total + lost).max(0)
-    }
-}
-
-/// RRU of a reservation over its MSBs.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct MsbTotals {
-    /// In all of them.
-    pub total: i64,
-    /// In the one with the most.
-    pub largest: i64,
-}
-
-impl MsbTotals {
-    /// Adds the RRU in one MSB.
-    pub fn add(&mut self, rru: i64) {
-        self.total += rru;
-        self.largest = self.largest.max(rru);
     }
 }
 

@@ -107,6 +107,16 @@ table! {
         limit_slack: f64 = 1e-10, "servers",
             "Tolerance of HiGHS on a limit of a shortfall.", "Below HiGHS' own tolerance.";
     }
+    /// Domains that cross MSBs, and that a reservation survives the loss of.
+    domains: DomainParams {
+        share_tries: i32 = 4, "shares",
+            "Largest shares of a domain that a fill of whole servers tries.", "Not varied.";
+        share_growth: f64 = 1.15, "factor",
+            "Each of them over the one before, and a server more.", "Not varied.";
+        mend_steps: usize = 400, "servers",
+            "Servers that are moved out of a domain, or added elsewhere, until its loss leaves the capacity.",
+            "Not varied.";
+    }
     /// Exchanges between racks, phase 2.
     racks: RackParams {
         sources: usize = 256, "racks",

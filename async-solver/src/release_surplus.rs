@@ -5,6 +5,7 @@
 //! back, servers that are not held today first, then idle ones, then ones in use. Runs after
 //! phase 1, whose primal value and bound speak of the problem without it (docs/decisions/0003).
 
+use crate::crossing::Crossing;
 use crate::model::{Model, Term};
 use crate::state::State;
 
@@ -32,6 +33,7 @@ pub fn trim(term: &Term, counts: &mut [u32]) -> bool {
             let top = z.iter().copied().max().unwrap_or(0);
             let second = second_largest(&z);
             let datacenters = term.datacenter_values(counts);
+            let domains = domain_slacks(term, counts, total);
             // The largest MSB first: what it gives back lowers the buffer too.
             let mut order: Vec<usize> = (0..term.slices.len()).collect();
             order.sort_by_key(|&slice| std::cmp::Reverse(z[slice]));
@@ -58,6 +60,7 @@ pub fn trim(term: &Term, counts: &mut [u32]) -> bool {
                         Stage::Idle => counts[i].min(item.held()).saturating_sub(item.held_in_use),
                         Stage::InUse => counts[i].min(item.held_in_use),
                     };
+                    let slack = domains.iter().map(|of| of[i]).fold(slack, i64::min);
                     let most = u32::try_from(slack.max(0) / item.value).unwrap_or(u32::MAX);
                     let count = there.min(most);
                     (count > 0).then_some((i, count))
@@ -73,6 +76,24 @@ pub fn trim(term: &Term, counts: &mut [u32]) -> bool {
         }
     }
     changed
+}
+
+/// How much each item may give back before the loss of a domain takes too much, by partition that a reservation survives
+/// besides MSBs: like an MSB, the domain with most may give back what it has above all others.
+fn domain_slacks(term: &Term, counts: &[u32], total: i64) -> Vec<Vec<i64>> {
+    let items = term.items_rru(counts);
+    let slacks = |of: &Crossing| {
+        let amounts = of.amounts(&items);
+        let top = amounts.iter().copied().max().unwrap_or(0);
+        let (spare, above) = (total - top - term.capacity, top - second_largest(&amounts));
+        let slack = |domain: &Option<u32>| match domain {
+            _ if spare < 0 => 0,
+            Some(domain) if amounts[*domain as usize] == top => spare + above,
+            _ => spare,
+        };
+        of.domain.iter().map(slack).collect()
+    };
+    term.crossing.iter().map(slacks).collect()
 }
 
 /// How much an MSB may give back before a smaller embedded buffer puts another datacenter above its

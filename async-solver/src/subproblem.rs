@@ -11,6 +11,7 @@
 //! only attainable sums of server values are candidates for it, and no MSB holds more than the
 //! largest attainable sum up to `t`; and the total is a multiple of the values' common divisor.
 
+mod domains;
 mod fill;
 mod geometry;
 mod group_relaxation;
@@ -301,7 +302,9 @@ impl<'a> Priced<'a> {
     /// The best whole-server fill, nearly exact, and some ten times slower than `best`.
     pub fn best_whole(&self, around: &[i64], tries: usize) -> Option<(Vec<u32>, f64)> {
         let quick = self.best(around, tries);
-        let whole = self.whole_fill().map(|counts| {
+        let mended =
+            |counts| if self.term.crossing.is_empty() { counts } else { self.mended(counts) };
+        let whole = self.whole_fill().map(mended).map(|counts| {
             let value = self.value(&counts);
             (counts, value)
         });

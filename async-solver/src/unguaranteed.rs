@@ -27,7 +27,8 @@ pub fn assign_unguaranteed(
 ) -> Option<usize> {
     let shares: Vec<Share> = (model.terms.iter().enumerate())
         .filter(|(at, term)| {
-            term.buffered && Share::total(term, &state.counts[*at]) < term.capacity
+            (term.buffered || !term.crossing.is_empty())
+                && Share::total(term, &state.counts[*at]) < term.capacity
         })
         .map(|(at, term)| Share::new(at, term, &state.counts[at]))
         .collect();

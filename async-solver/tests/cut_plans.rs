@@ -87,7 +87,9 @@ fn limit_of(reason: ShortfallReason) -> Option<LimitName> {
         | ShortfallReason::NoRegress
         | ShortfallReason::NotFoundInTime => LimitName::HeldByOthers,
         ShortfallReason::Policy => LimitName::Policy,
-        ShortfallReason::NoEligibleHardware | ShortfallReason::InsufficientHardware => return None,
+        ShortfallReason::NoEligibleHardware
+        | ShortfallReason::InsufficientHardware
+        | ShortfallReason::FaultDomain => return None,
     })
 }
 

@@ -236,6 +236,7 @@ mod tests {
             allowed_datacenters: Vec::new(),
             unavailability: Vec::new(),
             ahead: fleet::AheadParts::default(),
+            crossing: fleet::PartitionParts::default(),
         };
         let export =
             Export { parts, generations: Vec::new(), version: TargetVersion(0), seq: Seq(0) };

@@ -23,6 +23,7 @@ mod mixed;
 mod plan;
 mod services;
 mod steady;
+mod switches;
 
 use fleet::{
     AffinityRow, HardwareTypeName, MICRO, NAME_CHARS_MAX, Name, ReservationKind, ReservationName,
@@ -58,6 +59,9 @@ pub struct GenerateOptions {
     /// that small regions mix hardware too; of `research` one for 12 servers, of `switches` one for
     /// each MSB.
     pub racks: Option<usize>,
+    /// Network switches, at most one for each rack, that every reservation with an embedded buffer must survive the loss of;
+    /// most have racks of two MSBs. Default: none. That all requests can be met does not count switches in.
+    pub switches: Option<usize>,
     /// The seed of everything random. Default: 1.
     pub seed: u64,
     /// What is held already. Default: nothing.
@@ -95,6 +99,7 @@ impl GenerateOptions {
             datacenters,
             hardware_types,
             racks: None,
+            switches: None,
             seed: 1,
             state: State::Cold,
             utilisation: 0.90,
@@ -129,6 +134,9 @@ impl GenerateOptions {
         within("msbs", self.msbs, self.datacenters.max(2)..=(self.servers / 10).min(1_000))?;
         within("hardware types", self.hardware_types, 1..=kinds)?;
         within("racks", self.rack_count(), self.msbs..=self.servers)?;
+        if let Some(switches) = self.switches {
+            within("switches", switches, 2..=self.rack_count())?;
+        }
         if !(0.1..=0.97).contains(&self.utilisation) {
             return Err(GenerateError::Utilisation { value: self.utilisation });
         }
@@ -247,6 +255,10 @@ pub fn generate(options: &GenerateOptions) -> Result<SnapshotParts, GenerateErro
         allowed_datacenters: Vec::new(),
         unavailability: log.rows,
         ahead: fleet::AheadParts::default(),
+        crossing: options
+            .switches
+            .map(|count| switches::add(&floor, &services, count))
+            .unwrap_or_default(),
     })
 }
 

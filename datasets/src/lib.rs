@@ -12,6 +12,7 @@
 //! |---|---|
 //! | [`schema`] | the tables of the formats as constants |
 //! | `read`, `table`, `write`, `folder`, `error` | snapshot folders: every rule checked, each folder replaced atomically |
+//! | `partitions` | columns `domain:NAME` of `servers.parquet` |
 //! | `extra` | columns beyond the format, for policies |
 //! | `result`, `basis` | `assignment.parquet` and `report.json`; version and generations of an exported region |
 //! | [`import`] | CSV inventories, requests, resizes and event logs |
@@ -29,6 +30,7 @@ mod extra;
 mod folder;
 pub mod generate;
 pub mod import;
+mod partitions;
 mod read;
 mod result;
 pub mod schema;

@@ -1,15 +1,17 @@
 //! Reads a snapshot folder and checks every rule of the format.
 
 use crate::error::ReadError;
+use crate::partitions::read_partitions;
 use crate::schema::{
     AFFINITY, ALLOWED_DATACENTERS, MOVE_BUDGETS, RESERVATIONS, RESERVATIONS_1, RRU, SERVERS,
-    SNAPSHOT_FORMAT_1, SNAPSHOT_FORMATS, UNAVAILABILITY, UNAVAILABILITY_1,
+    SNAPSHOT_FORMAT, SNAPSHOT_FORMAT_1, SNAPSHOT_FORMAT_3, SNAPSHOT_FORMATS, SURVIVES,
+    UNAVAILABILITY, UNAVAILABILITY_1,
 };
 use crate::table::{Batch, NamePool, read_table};
 use chrono::{DateTime, Utc};
 use fleet::{
     AffinityRow, AllowedDatacenterRow, Coverage, MoveBudgetRow, RegionSnapshot, ReservationName,
-    ReservationRow, RruRow, Rule, ServerRow, SnapshotError, SnapshotParts, Table,
+    ReservationRow, RruRow, Rule, ServerRow, SnapshotError, SnapshotParts, SurvivesRow, Table,
     UnavailabilityRow, Weights,
 };
 use serde::de::DeserializeOwned;
@@ -67,7 +69,7 @@ pub fn read_snapshot(dir: &Path) -> Result<RegionSnapshot, ReadError> {
 
 /// Reads the rows of a snapshot: files, columns and types are checked, the rules between rows are
 /// not. They are checked when a [`RegionSnapshot`] is made of them. A folder of version 1 gives the
-/// same rows without what version 2 adds.
+/// same rows without what version 2 adds, and only one of version 3 has partitions.
 ///
 /// # Errors
 /// Everything but [`ReadError::Rule`].
@@ -87,6 +89,7 @@ pub fn read_parts(dir: &Path) -> Result<SnapshotParts, ReadError> {
         allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
         ahead: fleet::AheadParts::default(),
+        crossing: fleet::PartitionParts::default(),
     };
     read_table(dir, &SERVERS, pool, |batch| servers(batch, &mut parts.servers))?;
     let table = if is_version_1 { &RESERVATIONS_1 } else { &RESERVATIONS };
@@ -103,6 +106,18 @@ pub fn read_parts(dir: &Path) -> Result<SnapshotParts, ReadError> {
     if !is_version_1 {
         parts.ahead.horizon_minutes = region.horizon_minutes.unwrap_or(0);
         read_table(dir, &MOVE_BUDGETS, pool, |batch| budgets(batch, &mut parts.ahead.budgets))?;
+    }
+    if region.format == SNAPSHOT_FORMAT {
+        // Left out, it would be a promise that no solve keeps.
+        let file = dir.join(SURVIVES.file);
+        if file.exists() {
+            let rule = format!("is of {SNAPSHOT_FORMAT_3}, and region.json says {SNAPSHOT_FORMAT}");
+            return Err(ReadError::Extra { file, rule });
+        }
+    }
+    if region.format == SNAPSHOT_FORMAT_3 {
+        parts.crossing.partitions = read_partitions(dir, pool)?;
+        read_table(dir, &SURVIVES, pool, |batch| survives(batch, &mut parts.crossing.survives))?;
     }
     if is_version_1 {
         shares_of_version_1(dir, &mut parts)?;
@@ -257,6 +272,16 @@ fn allowed_datacenters(
     rows.extend((0..batch.rows()).map(|row| AllowedDatacenterRow {
         reservation_id: reservation_id[row].clone().into(),
         datacenter: datacenter[row].clone().into(),
+    }));
+    Ok(())
+}
+
+fn survives(batch: &mut Batch, rows: &mut Vec<SurvivesRow>) -> Result<(), ReadError> {
+    let reservation_id = batch.names("reservation_id")?;
+    let partition = batch.names("partition")?;
+    rows.extend((0..batch.rows()).map(|row| SurvivesRow {
+        reservation_id: reservation_id[row].clone().into(),
+        partition: partition[row].clone(),
     }));
     Ok(())
 }

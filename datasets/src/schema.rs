@@ -1,9 +1,10 @@
-//! The tables of the public formats, as constants: `ras-snapshot/2` and `ras-solve/1`.
+//! The tables of the public formats, as constants: `ras-snapshot/3`, `ras-snapshot/2` and `ras-solve/1`.
 //!
 //! Reader and writer both go by these lists, so that a column is defined in one place. A change that
 //! an older reader would not survive needs a new version of the format.
 //!
-//! Snapshots are written in version 2. Version 1 is still read: it has no
+//! Snapshots are written in version 2, or in version 3 where they have partitions: those are columns `domain:NAME` of
+//! `servers.parquet` and the table [`SURVIVES`]. Version 1 is still read: it has no
 //! `allowed_datacenters.parquet` and no `move_budgets.parquet`, and of two other tables fewer columns ([`RESERVATIONS_1`],
 //! [`UNAVAILABILITY_1`]). What version 2 adds is absent from such a region.
 
@@ -16,11 +17,16 @@ use std::sync::Arc;
 /// Parquet file of a snapshot.
 pub const SNAPSHOT_FORMAT: &str = "ras-snapshot/2";
 
-/// The version before it, which is read and no longer written.
+/// The version that has partitions, and is written only for them: an older reader refuses it instead of leaving out what
+/// reservations must survive.
+pub const SNAPSHOT_FORMAT_3: &str = "ras-snapshot/3";
+
+/// The first version, which is read and no longer written.
 pub const SNAPSHOT_FORMAT_1: &str = "ras-snapshot/1";
 
 /// The versions of the snapshot format that are read.
-pub(crate) const SNAPSHOT_FORMATS: &[&str] = &[SNAPSHOT_FORMAT, SNAPSHOT_FORMAT_1];
+pub(crate) const SNAPSHOT_FORMATS: &[&str] =
+    &[SNAPSHOT_FORMAT_3, SNAPSHOT_FORMAT, SNAPSHOT_FORMAT_1];
 
 /// Version of the result format: the `format` member of `report.json`, and metadata of
 /// `assignment.parquet`.
@@ -258,6 +264,17 @@ pub const MOVE_BUDGETS: TableSchema = TableSchema {
         nullable("in_use", ColumnType::Bool),
         required("moves", ColumnType::Int64),
         required("because", ColumnType::Name),
+    ],
+    key: 2,
+};
+
+/// `survives.parquet` of version 3: partitions of which a reservation survives the loss of any one domain.
+pub const SURVIVES: TableSchema = TableSchema {
+    file: Table::Survives.file(),
+    format: SNAPSHOT_FORMAT_3,
+    columns: &[
+        required("reservation_id", ColumnType::Name),
+        required("partition", ColumnType::Name),
     ],
     key: 2,
 };

@@ -3,10 +3,12 @@
 use crate::basis::Basis;
 use crate::error::WriteError;
 use crate::folder::{FolderKind, write_folder, write_json};
+use crate::partitions::Columns;
 use crate::read::RegionFile;
 use crate::schema::{
     AFFINITY, ALLOWED_DATACENTERS, ColumnType, EXPORTED_SERVERS, MOVE_BUDGETS, RESERVATIONS, RRU,
-    SERVERS, SNAPSHOT_FORMAT, SNAPSHOT_FORMATS, TableSchema, UNAVAILABILITY,
+    SERVERS, SNAPSHOT_FORMAT, SNAPSHOT_FORMAT_3, SNAPSHOT_FORMATS, SURVIVES, TableSchema,
+    UNAVAILABILITY,
 };
 use arrow_array::builder::StringDictionaryBuilder;
 use arrow_array::types::Int32Type;
@@ -18,7 +20,7 @@ use arrow_schema::SchemaRef;
 use chrono::{DateTime, Timelike, Utc};
 use fleet::{
     AffinityRow, AllowedDatacenterRow, Coverage, MoveBudgetRow, RegionSnapshot, ReservationRow,
-    RruRow, ServerRow, SnapshotParts, Table, UnavailabilityRow,
+    RruRow, ServerRow, SnapshotParts, SurvivesRow, Table, UnavailabilityRow,
 };
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -45,6 +47,7 @@ const SNAPSHOT_FOLDER: FolderKind = FolderKind {
         Table::Affinity.file(),
         Table::AllowedDatacenters.file(),
         Table::MoveBudgets.file(),
+        Table::Survives.file(),
         Table::Unavailability.file(),
     ],
 };
@@ -82,7 +85,7 @@ fn write_known(dir: &Path, parts: &SnapshotParts, coverage: Coverage) -> Result<
     write_folder(dir, &SNAPSHOT_FOLDER, |dir| {
         let region = RegionFile { coverage, ..region(parts)? };
         write_json(&dir.join(Table::Region.file()), &region)?;
-        write_table(dir, &SERVERS, &parts.servers, |rows| Ok(servers(rows.iter())))?;
+        write_servers(dir, &SERVERS, parts, &parts.servers, |row| row, |_| None)?;
         write_other_tables(dir, parts)
     })
 }
@@ -101,14 +104,38 @@ pub fn write_export(dir: &Path, parts: &SnapshotParts, basis: &Basis) -> Result<
     write_folder(dir, &SNAPSHOT_FOLDER, |dir| {
         let region = RegionFile { version: Some(basis.version), ..region(parts)? };
         write_json(&dir.join(Table::Region.file()), &region)?;
-        write_table(dir, &EXPORTED_SERVERS, &rows, |rows| {
-            let mut columns = servers(rows.iter().map(|(row, _)| *row));
+        let generations = |rows: &[(&ServerRow, i64)]| -> Option<ArrayRef> {
             let generations = rows.iter().map(|(_, generation)| *generation);
-            columns.push(Arc::new(Int64Array::from_iter_values(generations)));
-            Ok(columns)
-        })?;
+            Some(Arc::new(Int64Array::from_iter_values(generations)))
+        };
+        write_servers(dir, &EXPORTED_SERVERS, parts, &rows, |row| row.0, generations)?;
         write_other_tables(dir, parts)
     })
+}
+
+/// Writes `servers.parquet`: the columns of the format, `more` and those of partitions.
+fn write_servers<R>(
+    dir: &Path,
+    table: &TableSchema,
+    parts: &SnapshotParts,
+    rows: &[R],
+    row_of: impl Fn(&R) -> &ServerRow + Copy,
+    more: impl Fn(&[R]) -> Option<ArrayRef>,
+) -> Result<(), WriteError> {
+    let partitions = Columns::new(&parts.crossing.partitions);
+    let properties = properties(format_of(parts), std::iter::once(table.columns[0].name));
+    write_columns(&dir.join(table.file), &partitions.schema(table), properties, rows, |rows| {
+        let mut columns = servers(rows.iter().map(row_of));
+        columns.extend(more(rows));
+        let domains = partitions.domains(rows.iter().map(row_of));
+        columns.extend(domains.map(|domains| names(domains.into_iter())));
+        Ok(columns)
+    })
+}
+
+/// The first version of the format that can say it.
+fn format_of(parts: &SnapshotParts) -> &'static str {
+    if parts.crossing.is_empty() { SNAPSHOT_FORMAT } else { SNAPSHOT_FORMAT_3 }
 }
 
 fn write_other_tables(dir: &Path, parts: &SnapshotParts) -> Result<(), WriteError> {
@@ -119,6 +146,9 @@ fn write_other_tables(dir: &Path, parts: &SnapshotParts) -> Result<(), WriteErro
         Ok(allowed_datacenters(rows))
     })?;
     write_table(dir, &UNAVAILABILITY, &parts.unavailability, unavailability)?;
+    if !parts.crossing.is_empty() {
+        write_table(dir, &SURVIVES, &parts.crossing.survives, |rows| Ok(survives(rows)))?;
+    }
     write_table(dir, &MOVE_BUDGETS, &parts.ahead.budgets, |rows| Ok(budgets(rows)))
 }
 
@@ -194,7 +224,7 @@ fn region(parts: &SnapshotParts) -> Result<RegionFile, WriteError> {
         return Err(WriteError::NotFinite { file: Table::Region.file() });
     }
     Ok(RegionFile {
-        format: SNAPSHOT_FORMAT.to_owned(),
+        format: format_of(parts).to_owned(),
         region: parts.region.to_string(),
         taken_at: parts.taken_at,
         weights: parts.weights,
@@ -283,6 +313,13 @@ fn allowed_datacenters(rows: &[AllowedDatacenterRow]) -> Vec<ArrayRef> {
     vec![
         names(rows.iter().map(|row| Some(&*row.reservation_id))),
         names(rows.iter().map(|row| Some(&*row.datacenter))),
+    ]
+}
+
+fn survives(rows: &[SurvivesRow]) -> Vec<ArrayRef> {
+    vec![
+        names(rows.iter().map(|row| Some(&*row.reservation_id))),
+        names(rows.iter().map(|row| Some(&*row.partition))),
     ]
 }
 

@@ -309,7 +309,8 @@ prop_compose! {
             .map(|(reservation_id, datacenter)| AllowedDatacenterRow { reservation_id: reservation_id.into(), datacenter: datacenter.into() })
             .collect();
         SnapshotParts { region, taken_at, weights, shared_buffer_fraction, servers, reservations,
-            rru, affinity, allowed_datacenters, unavailability, ahead: fleet::AheadParts::default() }
+            rru, affinity, allowed_datacenters, unavailability, ahead: fleet::AheadParts::default(),
+            crossing: fleet::PartitionParts::default() }
     }
 }
 

@@ -18,17 +18,20 @@ mod claims;
 mod holdings;
 mod maintained;
 mod number;
+mod partitions;
 mod report;
 mod rules;
 mod spread;
 mod violation;
 
 pub use certificate::{
-    Certificate, Certified, Figures, PromiseTotals, Standing, certificate, needed_at_once,
+    Certificate, Certified, DomainLosses, Figures, PromiseTotals, Standing, certificate,
+    needed_at_once,
 };
 pub use claims::{ClaimedMoves, ClaimedPhase1, ClaimedReservation, Claims, Difference};
 pub use holdings::Holding;
 pub use maintained::{Maintained, maintained, maintained_between};
+pub use partitions::PartitionLoss;
 pub use report::{
     AfterLoss, AuditReport, BufferBounds, BufferShare, DatacenterShare, MoveCounts, MsbLoss,
     Objective, ReservationAudit, ServerCounts, Spread,
@@ -69,6 +72,8 @@ pub fn audit(snapshot: &RegionSnapshot, targets: &Targets) -> AuditReport {
     let mut reservations = Vec::with_capacity(snapshot.reservations.len());
     for (position, reservation) in snapshot.reservations.iter().enumerate() {
         let ix = ReservationIx::new(position);
+        let (holding, initial) = (after.holding(snapshot, ix), before.holding(snapshot, ix));
+        let today = (before.by_domain(), initial.assigned);
         let row = ReservationAudit {
             reservation_id: reservation.id.clone(),
             owner: reservation.owner.clone(),
@@ -77,8 +82,9 @@ pub fn audit(snapshot: &RegionSnapshot, targets: &Targets) -> AuditReport {
             msb_buffer: reservation.msb_buffer,
             made: reservation.made,
             capacity: reservation.capacity,
-            holding: after.holding(snapshot, ix),
-            initial: before.holding(snapshot, ix),
+            partitions: after.by_domain().losses(snapshot, ix, holding.assigned, today),
+            holding,
+            initial,
             msb_spread: limits.msb_spread(ix, &after),
             rack_spread: limits.rack_spread(ix, &after),
             smallest_buffer: Rru::ZERO,

@@ -232,6 +232,7 @@ pub fn remove_reservation(parts: &mut SnapshotParts, name: &ReservationName) {
     parts.rru.retain(|row| row.reservation_id != *name);
     parts.affinity.retain(|row| row.reservation_id != *name);
     parts.allowed_datacenters.retain(|row| row.reservation_id != *name);
+    parts.crossing.survives.retain(|row| row.reservation_id != *name);
 }
 
 /// The listed shared buffer of a hardware type.

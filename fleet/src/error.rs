@@ -21,6 +21,8 @@ pub enum Table {
     Unavailability,
     /// `move_budgets.parquet`
     MoveBudgets,
+    /// `survives.parquet`
+    Survives,
 }
 
 impl Table {
@@ -35,6 +37,7 @@ impl Table {
             Table::AllowedDatacenters => "allowed_datacenters.parquet",
             Table::Unavailability => "unavailability.parquet",
             Table::MoveBudgets => "move_budgets.parquet",
+            Table::Survives => "survives.parquet",
         }
     }
 }
@@ -101,6 +104,10 @@ pub enum Rule {
     ReplicasAlone,
     #[error("replicas_per_msb is {per_msb}; it must be 1 to {replicas}, the number of replicas")]
     ReplicasPerMsb { per_msb: i32, replicas: i32 },
+    #[error("partition is \"msb\", which msb_buffer of reservations.parquet speaks of")]
+    PartitionOfMsbs,
+    #[error("partition names no column of servers.parquet: {column:?} is not there")]
+    NoPartition { column: String },
     #[error("ended_at lies before started_at")]
     EndsBeforeStart,
 }

@@ -6,6 +6,7 @@
 
 mod composition;
 mod display;
+mod domains;
 mod grant;
 mod hardware;
 mod holders;
@@ -33,11 +34,13 @@ use crate::reservation::{ReplicaRule, ReservationKind};
 use crate::rru::Rru;
 use crate::snapshot::RegionSnapshot;
 use crate::targets::Targets;
+use domains::WorstDomain;
 use grant::{Ask, Offer};
 use hardware::Shortage;
 use ledger::{Held, Ledger};
 use relax::ask;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use text::{amount, amounts, counted};
 
 /// What there is to say about one reservation. Amounts are RRU where serialised.
@@ -184,6 +187,8 @@ pub struct Explainer<'a> {
     /// By reservation: servers held that are unavailable, and servers borrowed.
     unavailable: Vec<usize>,
     borrowed: Vec<usize>,
+    /// The worst loss of a domain, of reservations that survive more than MSBs.
+    domains: BTreeMap<ReservationIx, WorstDomain>,
 }
 
 impl<'a> Explainer<'a> {
@@ -199,7 +204,8 @@ impl<'a> Explainer<'a> {
                 borrowed[borrower.ix()] += 1;
             }
         }
-        Explainer { ledger: Ledger::new(snapshot, targets), unavailable, borrowed }
+        let domains = WorstDomain::of_all(snapshot, targets);
+        Explainer { ledger: Ledger::new(snapshot, targets), unavailable, borrowed, domains }
     }
 
     /// Everything about one reservation.
@@ -250,6 +256,7 @@ impl<'a> Explainer<'a> {
             Some(worst) if reservation.msb_buffer => worst.left,
             _ => assigned,
         };
+        let guaranteed = self.after_domains(ix, guaranteed);
         let missing = reservation.capacity - guaranteed;
         let short = missing > Rru::ZERO;
         Explanation {
@@ -281,7 +288,8 @@ impl<'a> Explainer<'a> {
         let held = self.ledger.offer(&reservation.rru, &reservation.allowed_datacenters, |ty| {
             self.ledger.held_by(ix, ty).iter().map(|entry| (entry.msb, entry.servers))
         });
-        let missing = reservation.capacity - held.guaranteed(reservation.msb_buffer);
+        let guaranteed = self.after_domains(ix, held.guaranteed(reservation.msb_buffer));
+        let missing = reservation.capacity - guaranteed;
         (missing > Rru::ZERO).then(|| self.shortfall(ix, missing))
     }
 
@@ -293,8 +301,12 @@ impl<'a> Explainer<'a> {
         } else {
             hardware::tightest(&self.ledger, ix)
         };
-        let reason = self.reason(ix, &evidence, shortage);
-        let sentence = self.sentence(ix, missing, reason, &hardware, &evidence);
+        let (mut reason, worst) = (self.reason(ix, &evidence, shortage), self.domains.get(&ix));
+        let mut sentence = self.sentence(ix, missing, reason, &hardware, &evidence);
+        // Evidence speaks of MSBs: where it finds enough, domains are in the way.
+        if let Some(worst) = worst.filter(|_| reason == ShortfallReason::NotFoundInTime) {
+            (reason, sentence) = (ShortfallReason::FaultDomain, worst.sentence(capacity));
+        }
         let held_by = holders::holders(&self.ledger, ix);
         Shortfall { missing, reason, sentence, hardware, evidence, held_by }
     }
@@ -497,6 +509,7 @@ impl<'a> Explainer<'a> {
                 "the hardware suffices, but not after the loss of any one MSB: {}",
                 hardware.sentence()
             ),
+            ShortfallReason::FaultDomain => "no assignment was found that survives it".to_owned(),
             ShortfallReason::Affinity => {
                 let [within] = amounts([evidence.within_affinity]);
                 format!(

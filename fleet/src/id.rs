@@ -134,4 +134,6 @@ index! {
     HardwareTypeIx,
     /// Position of a reservation in [`crate::RegionSnapshot::reservations`].
     ReservationIx,
+    /// Position of a partition in [`crate::RegionSnapshot::partitions`].
+    PartitionIx,
 }

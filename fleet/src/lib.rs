@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `id`, `name`, `rru` | names and dense indices as newtypes; the rule of new names; RRU in whole micro-RRU |
 //! | `topology`, `server`, `reservation`, `unavailability` | the nouns; default spread limits are on [`Reservation`] |
+//! | `partition` | fault domains that cross MSBs: switches, feeds |
 //! | `parts`, `coverage` | a snapshot as rows, a struct for each table; the columns that its source knows |
 //! | `snapshot`, `error` | [`RegionSnapshot`] and every rule across rows; errors name file, row and rule |
 //! | `extra` | columns of a snapshot beyond its format, for policies |
@@ -37,6 +38,7 @@ mod name;
 pub mod number;
 mod origin;
 pub mod pace;
+mod partition;
 mod parts;
 mod publishable;
 pub mod quota;
@@ -55,11 +57,15 @@ pub use error::{Rule, SnapshotError, Table};
 pub use extra::{ExtraCells, ExtraColumn, ExtraOf, ExtraTable};
 pub use id::{
     DatacenterIx, DatacenterName, HardwareTypeIx, HardwareTypeName, MsbIx, MsbName, NAME_CHARS_MAX,
-    Name, OwnerName, RackIx, RackName, ReservationIx, ReservationName, ServerIx, ServerName,
+    Name, OwnerName, PartitionIx, RackIx, RackName, ReservationIx, ReservationName, ServerIx,
+    ServerName,
 };
 pub use move_budget::{BudgetCause, BudgetScope, HORIZON_MINUTES_MAX, MoveBudget};
 pub use name::{NAME_RULE, NameError, NewName};
 pub use origin::MoveOrigin;
+pub use partition::{
+    DOMAIN_COLUMN_PREFIX, Partition, PartitionColumn, PartitionParts, SurvivesRow,
+};
 pub use parts::{
     AffinityRow, AheadParts, AllowedDatacenterRow, MoveBudgetRow, ReservationRow, RruRow,
     SHARED_BUFFER_FRACTION_DEFAULT, ServerRow, SnapshotParts, UnavailabilityRow, Weights,

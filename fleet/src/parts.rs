@@ -7,6 +7,7 @@ use crate::id::{
     DatacenterName, HardwareTypeName, MsbName, Name, OwnerName, RackName, ReservationName,
     ServerName,
 };
+use crate::partition::PartitionParts;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +78,8 @@ pub struct SnapshotParts {
     pub unavailability: Vec<UnavailabilityRow>,
     /// What the mover is held to until the next solve.
     pub ahead: AheadParts,
+    /// Fault domains that cross MSBs.
+    pub crossing: PartitionParts,
 }
 
 /// A row of `servers.parquet`; the columns are described in the snapshot format.

@@ -330,6 +330,7 @@ impl CapacityRequest {
         }
         parts.affinity.retain(|row| !self.is_of(&row.reservation_id));
         parts.allowed_datacenters.retain(|row| !self.is_of(&row.reservation_id));
+        parts.crossing.survives.retain(|row| !self.is_of(&row.reservation_id));
     }
 
     fn is_of(&self, id: &ReservationName) -> bool {

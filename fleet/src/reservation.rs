@@ -1,6 +1,6 @@
 //! A reservation: a logical cluster with guaranteed capacity.
 
-use crate::id::{DatacenterIx, HardwareTypeIx, Name, OwnerName, ReservationName};
+use crate::id::{DatacenterIx, HardwareTypeIx, Name, OwnerName, PartitionIx, ReservationName};
 use crate::rru::Rru;
 use serde::{Deserialize, Serialize};
 
@@ -97,6 +97,8 @@ pub struct Reservation {
     pub allowed_datacenters: Vec<DatacenterIx>,
     /// How much of it one MSB may hold at most, if that is limited.
     pub replica_rule: Option<ReplicaRule>,
+    /// The partitions of which it survives the loss of any one domain, besides MSBs, in order.
+    pub survives: Vec<PartitionIx>,
     /// Whether this shared buffer was made from the snapshot's fraction rather than listed.
     pub made: bool,
 }

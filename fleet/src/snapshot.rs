@@ -7,6 +7,7 @@ mod rows;
 use crate::error::SnapshotError;
 use crate::id::{DatacenterIx, HardwareTypeName, MsbIx, Name, ReservationIx, ServerIx};
 use crate::move_budget::MoveBudget;
+use crate::partition::Partition;
 use crate::parts::{SnapshotParts, Weights};
 use crate::reservation::Reservation;
 use crate::rru::{MICRO, Rru};
@@ -61,6 +62,8 @@ pub struct RegionSnapshot {
     pub horizon_minutes: u32,
     /// How many servers may begin to move until then.
     pub move_budgets: Vec<MoveBudget>,
+    /// Fault domains that cross MSBs.
+    pub partitions: Vec<Partition>,
 }
 
 impl RegionSnapshot {
@@ -90,6 +93,12 @@ impl RegionSnapshot {
             return Rru::ZERO;
         }
         of.value(server.hardware_type).unwrap_or(Rru::ZERO)
+    }
+
+    /// The first reservation that survives the loss of a domain other than an MSB, where there is one: what cannot do
+    /// with such a reservation refuses the region.
+    pub fn crossing_reservation(&self) -> Option<&Reservation> {
+        self.reservations.iter().find(|of| !of.survives.is_empty())
     }
 
     /// Finds a reservation by name.

@@ -11,7 +11,7 @@ use async_solver::{
     HeldBack, LimitUse, Phase1, Phase2, Progress, Sizes, SolveStats, StepTime, Termination,
 };
 use datasets::schema::RESULT_FORMAT;
-use fleet::audit::{AuditReport, ClaimedMoves, ReservationAudit};
+use fleet::audit::{AuditReport, ClaimedMoves, PartitionLoss, ReservationAudit};
 use fleet::{RegionSnapshot, ReservationKind, ReservationName, Rru};
 use serde_json::json;
 use std::cmp::Reverse;
@@ -223,6 +223,17 @@ fn phases(stats: &SolveStats) -> Vec<PhaseTime> {
     seconds.into_iter().map(|(phase, seconds)| PhaseTime { phase, seconds }).collect()
 }
 
+fn partition_loss(of: &PartitionLoss) -> report::PartitionLoss {
+    report::PartitionLoss {
+        partition: of.partition.clone(),
+        domain: of.domain.clone(),
+        lost_rru: of.lost.to_f64(),
+        left_rru: of.left.to_f64(),
+        initial_left_rru: of.initial_left.to_f64(),
+        survives: of.survives,
+    }
+}
+
 fn reservations(
     audit: &AuditReport,
     reasons: &BTreeMap<ReservationName, Reason>,
@@ -245,6 +256,7 @@ fn reservations(
             guaranteed_rru: amount(row.holding.guaranteed),
             shortfall_rru: amount(row.holding.shortfall),
             shortfall_servers: Some(row.holding.shortfall_servers),
+            partitions: row.partitions.iter().map(partition_loss).collect(),
             msb_excess_rru: amount(row.msb_spread.excess),
             rack_excess_rru: amount(row.rack_spread.excess),
             reason: why.map(|why| why.token.to_owned()),

@@ -4,7 +4,7 @@ use crate::layout::{self, Rows, Table};
 use crate::number::{amount, count, percent, seconds};
 use crate::quantity::show_bytes;
 use crate::solve::Solved;
-use fleet::audit::{AuditReport, ReservationAudit};
+use fleet::audit::{AuditReport, PartitionLoss, ReservationAudit};
 use fleet::number::{counted, decimal};
 use fleet::{ReservationKind, Rru};
 use report::SolveReport;
@@ -19,6 +19,9 @@ const PAPER: &str = "RAS (SOSP'21): 4.2 % against at least 4.06 %";
 /// The summary of one solve.
 pub fn end_report(solved: &Solved, shown: Rows) -> String {
     let mut text = reservations(&solved.audit, shown);
+    if let Some(domains) = domains(&solved.audit, shown) {
+        text.push_str(&format!("\n\n{domains}"));
+    }
     if solved.audit.shortfall > Rru::ZERO {
         text.push_str(&format!("\n\n{}", shortfalls(solved, shown)));
     }
@@ -59,6 +62,32 @@ fn reservations(audit: &AuditReport, shown: Rows) -> String {
         ]);
     }
     shown.below(&table, rows.len())
+}
+
+/// The worst loss of a domain for each reservation that must survive it, besides MSBs: those that do not come first.
+fn domains(audit: &AuditReport, shown: Rows) -> Option<String> {
+    let header = ["survives", "worst", "in it", "left", "asked", "left today"];
+    let mut table = Table::new(&header, 2..6);
+    let rows = audit.reservations.iter();
+    let mut rows: Vec<(&ReservationAudit, &PartitionLoss)> =
+        rows.flat_map(|row| row.partitions.iter().map(move |of| (row, of))).collect();
+    rows.sort_by_key(|(row, of)| (of.survives, std::cmp::Reverse(row.capacity)));
+    for (row, of) in rows.iter().take(shown.most(ROWS_MAX)) {
+        table.add_row([
+            format!(
+                "{}: {}{}",
+                row.reservation_id,
+                of.partition,
+                if of.survives { "" } else { " NOT" }
+            ),
+            of.domain.as_deref().unwrap_or("-").to_owned(),
+            amount(of.lost),
+            amount(of.left),
+            amount(row.capacity),
+            amount(of.initial_left),
+        ]);
+    }
+    (!rows.is_empty()).then(|| shown.below(&table, rows.len()))
 }
 
 /// Shortfalls with reasons, by priority.

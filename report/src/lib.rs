@@ -7,7 +7,7 @@
 //! | [`heat_map`] | the heat map of reservations and MSBs |
 //! | `assignment` | what the page of a solve counts from the assignment |
 //! | [`solve_report`] | `report.json`, for all who write or read it |
-//! | `summary`, `buffer`, `heat`, `power`, `affinity`, `moves`, `progress`, `tables` | its sections |
+//! | `summary`, `buffer`, `domains`, `heat`, `power`, `affinity`, `moves`, `progress`, `tables` | its sections |
 //! | [`line_chart`] | incumbent, bound and gap over time |
 //! | `placement` | the page of a placement |
 //! | `forecast` | the pages of warm capacity, spares and plans |
@@ -23,6 +23,7 @@
 mod affinity;
 mod assignment;
 mod buffer;
+mod domains;
 mod forecast;
 mod heat;
 pub mod heat_map;
@@ -85,12 +86,13 @@ pub fn render(snapshot: &RegionSnapshot, targets: &Targets, solve: &SolveReport)
         &html! {
             a.skip href="#main" { "Skip to main content" }
             (summary::head(snapshot, &assignment))
-            (navigation(!assignment.short().is_empty()))
+            (navigation(!assignment.short().is_empty(), domains::are_there(&assignment)))
             main #main {
                 (summary::tiles(&assignment, solve, &shares))
                 (summary::alarm(&assignment, solve))
                 (summary::shortfalls(&assignment, solve))
                 (buffer::section(&assignment, &shares))
+                (domains::section(&assignment))
                 (heat::section(snapshot, &assignment))
                 (power::section(snapshot, &assignment))
                 (affinity::section(snapshot, &assignment))
@@ -128,10 +130,11 @@ pub fn page(title: &str, body: &Markup) -> String {
     page.into_string()
 }
 
-fn navigation(shortfalls: bool) -> Markup {
+fn navigation(shortfalls: bool, domains: bool) -> Markup {
     html! {
         nav aria-label="Sections" {
             @if shortfalls { a href="#shortfalls" { "Shortfalls" } }
+            @if domains { a href="#domains" { "Fault domains" } }
             @for (anchor, title) in SECTIONS { a href={ "#" (anchor) } { (title) } }
             a href="#method" { "Method" }
         }
@@ -145,7 +148,8 @@ fn method() -> Markup {
             h2 { "Method" }
             ol {
                 li { "The guaranteed RRU of a reservation are those that remain after the loss of its largest MSB "
-                    "(RAS, SOSP'21, eq. 6); without an embedded buffer, all RRU it holds." }
+                    "(RAS, SOSP'21, eq. 6); without an embedded buffer, all RRU it holds. Where it must survive the loss of "
+                    "other fault domains too, those that remain after the worst of them." }
                 li { "No assignment of whole servers can cost less than the proved bound, for any solver. "
                     "The gap is the most that another assignment could save." }
                 li { "The gap in in-use moves is that saving divided by the price of moving a server with running containers." }

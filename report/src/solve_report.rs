@@ -365,6 +365,9 @@ pub struct ReservationRow {
     pub guaranteed_rru: Option<f64>,
     pub shortfall_rru: Option<f64>,
     pub shortfall_servers: Option<usize>,
+    /// The worst loss of each partition that it must survive besides MSBs; empty: there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub partitions: Vec<PartitionLoss>,
     pub msb_excess_rru: Option<f64>,
     pub rack_excess_rru: Option<f64>,
     /// Why it is short: a word of `fleet::explain::ShortfallReason`, or of an older version.
@@ -373,6 +376,19 @@ pub struct ReservationRow {
     pub why: Option<String>,
     /// The holders of servers it could use.
     pub held_by: Option<Vec<HeldBy>>,
+}
+
+/// What the worst loss of a domain of a partition takes from a reservation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "the figures of `fleet::audit::PartitionLoss`, described there")]
+pub struct PartitionLoss {
+    pub partition: Name,
+    pub domain: Option<Name>,
+    pub lost_rru: f64,
+    pub left_rru: f64,
+    pub initial_left_rru: f64,
+    pub survives: bool,
 }
 
 /// The largest guaranteed reservations that hold something, by MSB.

@@ -24,6 +24,7 @@ pub fn parts() -> SnapshotParts {
         allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
         ahead: fleet::AheadParts::default(),
+        crossing: fleet::PartitionParts::default(),
     }
 }
 

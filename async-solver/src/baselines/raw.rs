@@ -241,11 +241,16 @@ impl Builder<'_> {
 
     /// Sum of V x over the available servers that `chosen` picks.
     fn sum_of(&self, term: &Term, chosen: impl Fn(&Server) -> bool) -> Expression {
+        self.sum_numbered(term, |_, server| chosen(server))
+    }
+
+    /// The same, told the position of each server too.
+    fn sum_numbered(&self, term: &Term, chosen: impl Fn(u32, &Server) -> bool) -> Expression {
         let mut sum = Expression::default();
         for (number, server) in self.available() {
             let value = self.value(server, term.reservation);
             let x = self.raw.x.get(&(number, term.reservation));
-            if let (Some(value), Some(&x), true) = (value, x, chosen(server)) {
+            if let (Some(value), Some(&x), true) = (value, x, chosen(number, server)) {
                 sum += value.to_f64() * x;
             }
         }
@@ -345,10 +350,19 @@ impl Builder<'_> {
         }
     }
 
-    /// Eq. 6: what is left after the loss of the largest MSB share is C; or is short of it, at a
-    /// price, by no more than today.
+    /// Eq. 6: what is left after the loss of the largest MSB share is C, and what is left after the loss of any one domain
+    /// of the partitions that the reservation survives; or is short of it, at a price, by no more than today.
     fn capacity(&mut self, term: &Term, total: Expression, largest: Option<Variable>) {
         let name = self.snapshot.reservations[term.reservation.ix()].id.clone();
+        let mut left = Vec::new();
+        for partition in &self.snapshot.reservations[term.reservation.ix()].survives {
+            let partition = &self.snapshot.partitions[partition.ix()];
+            for (position, domain) in (0_u32..).zip(&partition.domains) {
+                let is_there = |number: u32| partition.of_servers[number as usize];
+                let there = self.sum_numbered(term, |at, _| is_there(at) == Some(position));
+                left.push((format!("{}/{domain}", partition.name), total.clone() - there));
+            }
+        }
         let mut kept = total;
         if let Some(z) = largest {
             kept -= z;
@@ -356,11 +370,18 @@ impl Builder<'_> {
         if term.short_max > 0 {
             let short = self.amount(format!("short[{name}]"), rru(term.short_max));
             kept += short;
+            left.iter_mut().for_each(|(_, left)| *left += short);
             self.raw.objective += term.short_price * short;
         }
         if (&kept).linear_coefficients().next().is_some() {
             let capacity = rru(term.capacity);
             self.row(format!("eq6 capacity[{name}]"), constraint!(kept >= capacity));
+        }
+        for (domain, left) in left {
+            if (&left).linear_coefficients().next().is_some() {
+                let capacity = rru(term.capacity);
+                self.row(format!("eq6 left[{name},{domain}]"), constraint!(left >= capacity));
+            }
         }
     }
 

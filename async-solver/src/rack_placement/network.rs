@@ -171,8 +171,8 @@ impl<'a> Network<'a> {
                 term.slices.iter().map(|slice| term.slice_value(slice, counts)).collect();
             let keeps_largest = term.buffered || term.tau > 0.0;
             let spread_limit = if term.beta > 0.0 { term.spread_limit } else { i64::MAX };
-            // Hubs by value, by what a server counts in limits, and by datacenter where shares of datacenters
-            // matter: so no path changes what a limit adds up to.
+            // Hubs by value, by what a server counts in limits, by its domains, and by datacenter where shares of
+            // datacenters matter: so no path changes what a limit or a domain adds up to.
             let mut hub_of = BTreeMap::new();
             for (slice_at, slice) in (0_u32..).zip(&term.slices) {
                 let mut by_value = BTreeMap::new();
@@ -182,12 +182,15 @@ impl<'a> Network<'a> {
                         continue;
                     }
                     let limits = self.model.limits_of(item);
-                    let seat = *by_value.entry((item.value, limits)).or_insert_with(|| {
+                    let domains = term.domains_of(item_at);
+                    let alike = (item.value, limits, domains.clone());
+                    let seat = *by_value.entry(alike).or_insert_with(|| {
                         let datacenter =
                             if term.affinity.is_empty() { 0 } else { slice.datacenter };
                         let seat = index(self.seats.len());
                         let hub = if crosses {
-                            *hub_of.entry((item.value, limits, datacenter)).or_insert_with(|| {
+                            let alike = (item.value, limits, domains, datacenter);
+                            *hub_of.entry(alike).or_insert_with(|| {
                                 self.hubs.push(Vec::new());
                                 index(self.hubs.len() - 1)
                             })

@@ -16,6 +16,26 @@ impl Priced<'_> {
 
     /// Fills the reservation with whole servers, cheapest RRU first, no MSB above `t`.
     pub(super) fn fill(&self, t: i64) -> Option<Vec<u32>> {
+        if self.term.crossing.is_empty() {
+            return self.fill_within(t, 0);
+        }
+        // Domains hold no more than an MSB, or more where there are too few of them.
+        let mut best: Option<(i64, Vec<u32>)> = None;
+        for share in self.domain_shares(if self.term.buffered { t } else { 0 }) {
+            let Some(counts) = self.fill_within(t, share) else { continue };
+            let short = self.term.shortfall(&counts);
+            if best.as_ref().is_none_or(|best| short < best.0) {
+                best = Some((short, counts));
+            }
+            if short == 0 {
+                break;
+            }
+        }
+        best.map(|best| best.1)
+    }
+
+    /// The same with no domain above `share`, for a reservation that survives the loss of domains.
+    fn fill_within(&self, t: i64, share: i64) -> Option<Vec<u32>> {
         let term = self.term;
         let mut fill = Fill {
             priced: self,
@@ -23,11 +43,13 @@ impl Priced<'_> {
             taken: vec![0; self.segments.len()],
             slice: vec![0; term.slices.len()],
             datacenter: vec![0; term.affinity.len()],
+            domains: term.crossing.iter().map(|of| vec![0; of.domains]).collect(),
+            share,
             total: 0,
             keeps_over: false,
             room: self.room.clone(),
         };
-        let demand = term.capacity + if term.buffered { t } else { 0 };
+        let demand = term.capacity + share.max(if term.buffered { t } else { 0 });
         let spread = term.spread_limit.min(t);
         if !term.affinity.is_empty() {
             fill.pass((spread, t), demand, Goal::LowerShares);
@@ -64,6 +86,10 @@ struct Fill<'p, 'a> {
     /// RRU of each slice and of each datacenter.
     slice: Vec<i64>,
     datacenter: Vec<i64>,
+    /// RRU of each domain, by partition that the reservation survives besides MSBs.
+    domains: Vec<Vec<i64>>,
+    /// The most RRU in a domain.
+    share: i64,
     total: i64,
     /// Whether MSBs may show what they do today, above the replica rule's limit.
     keeps_over: bool,
@@ -121,6 +147,7 @@ impl Fill<'_, '_> {
         let value = term.items[segment.item as usize].value;
         let slice = segment.slice as usize;
         let mut room = cap.min(self.most(slice)) - self.slice[slice];
+        room = room.min(self.domain_room(segment.item));
         let mut wanted = if gain { i64::MAX } else { demand - self.total };
         if !term.affinity.is_empty() {
             let datacenter = term.slices[slice].datacenter as usize;
@@ -149,6 +176,23 @@ impl Fill<'_, '_> {
         if self.keeps_over { slice.hard_max() } else { slice.most }
     }
 
+    /// What the domains of an item leave.
+    fn domain_room(&self, item: u32) -> i64 {
+        let rooms =
+            self.priced.term.crossing.iter().zip(&self.domains).filter_map(|(of, filled)| {
+                Some(self.share - filled[of.domain[item as usize]? as usize])
+            });
+        rooms.min().unwrap_or(i64::MAX)
+    }
+
+    fn add_to_domains(&mut self, item: u32, amount: i64) {
+        for (of, filled) in self.priced.term.crossing.iter().zip(&mut self.domains) {
+            if let Some(domain) = of.domain[item as usize] {
+                filled[domain as usize] += amount;
+            }
+        }
+    }
+
     /// How many servers of a segment fit into rows of limits, at most `count`; `above`: as far as these may be above
     /// their bounds.
     fn fitting(&self, segment: usize, count: u32, above: bool) -> u32 {
@@ -166,6 +210,7 @@ impl Fill<'_, '_> {
         self.counts[item as usize] += count;
         self.taken[segment] += count;
         self.slice[slice as usize] += amount;
+        self.add_to_domains(item, amount);
         self.total += amount;
         if !term.affinity.is_empty() {
             self.datacenter[term.slices[slice as usize].datacenter as usize] += amount;
@@ -190,6 +235,7 @@ impl Fill<'_, '_> {
         self.counts[item as usize] -= count;
         self.taken[segment] -= count;
         self.slice[slice as usize] -= amount;
+        self.add_to_domains(item, -amount);
         self.total -= amount;
         if !term.affinity.is_empty() {
             self.datacenter[term.slices[slice as usize].datacenter as usize] -= amount;
@@ -234,7 +280,9 @@ impl Fill<'_, '_> {
                 }
                 let Some((_, from, to)) = best else { break };
                 self.put_back(from, 1);
-                if self.fitting(to, 1, true) == 0 {
+                if self.fitting(to, 1, true) == 0
+                    || self.domain_room(segments[to].item) < value(to)
+                {
                     self.take(from, 1);
                     break;
                 }
@@ -275,6 +323,7 @@ impl Fill<'_, '_> {
     fn spare(&self) -> i64 {
         let term = self.priced.term;
         let top = if term.buffered { self.slice.iter().copied().max().unwrap_or(0) } else { 0 };
-        self.total - term.capacity - top
+        let domains = self.domains.iter().flatten().copied().max().unwrap_or(0);
+        self.total - term.capacity - top.max(domains)
     }
 }

@@ -89,6 +89,7 @@ fn case(random: &mut Random) -> Case {
         items,
         slices,
         affinity: Vec::new(),
+        crossing: Vec::new(),
         ineligible_held: Vec::new(),
     };
     if term.slices.len() > 1 && random.below(4) == 0 {
@@ -243,6 +244,7 @@ fn held_servers_stay_above_the_spread_limit_where_new_ones_cost_more() {
         items: (0..3).map(item).collect(),
         slices: (0..msbs).map(slice).collect(),
         affinity: Vec::new(),
+        crossing: Vec::new(),
         ineligible_held: Vec::new(),
     };
     for buffered in [false, true] {

@@ -37,6 +37,14 @@ struct Part {
     today: Vec<Rru>,
 }
 
+/// What a reservation has.
+struct Amounts {
+    /// In each MSB.
+    by_msb: Vec<Rru>,
+    /// The most in a domain of the partitions that it survives besides MSBs.
+    in_domain: Rru,
+}
+
 /// Knows the objective of phase 1 of one snapshot.
 pub struct Phase1<'a> {
     snapshot: &'a RegionSnapshot,
@@ -72,7 +80,7 @@ impl<'a> Phase1<'a> {
         }
         let today = Targets::unchanged(snapshot);
         let broken: Vec<Vec<Rru>> = (0..phase1.parts.len())
-            .map(|number| phase1.broken(number, &phase1.by_msb(today.holders())[number]))
+            .map(|number| phase1.broken(number, &phase1.amounts(today.holders())[number]))
             .collect();
         let servers: Vec<Vec<Vec<f64>>> = (0..phase1.parts.len())
             .map(|number| phase1.groups.iter().map(|group| phase1.table(number, group)).collect())
@@ -211,7 +219,7 @@ impl<'a> Phase1<'a> {
     /// Expressions 1 to 4 of the servers chosen, and the price of what is broken; `None` if something is worse
     /// than it is today.
     pub fn whole(&self, holders: &Holders) -> Option<f64> {
-        self.cost_of(&self.by_msb(holders), self.stability(holders) + self.racks(holders))
+        self.cost_of(&self.amounts(holders), self.stability(holders) + self.racks(holders))
     }
 
     /// Expressions 1 to 4 of the servers chosen.
@@ -273,12 +281,40 @@ impl<'a> Phase1<'a> {
         amounts
     }
 
+    /// What each reservation has, on available servers.
+    fn amounts(&self, holders: &Holders) -> Vec<Amounts> {
+        let by_msb = self.by_msb(holders).into_iter().enumerate();
+        by_msb
+            .map(|(number, by_msb)| Amounts { by_msb, in_domain: self.in_domain(number, holders) })
+            .collect()
+    }
+
+    fn in_domain(&self, number: usize, holders: &Holders) -> Rru {
+        let ix = ReservationIx::new(number);
+        let mut most = Rru::ZERO;
+        for partition in &self.snapshot.reservations[number].survives {
+            let partition = &self.snapshot.partitions[partition.ix()];
+            for domain in 0..partition.domains.len() {
+                let mut sum = Rru::ZERO;
+                for (at, server) in self.snapshot.servers.iter().enumerate() {
+                    let is_there = partition.of_servers[at].is_some_and(|of| of as usize == domain);
+                    if is_there && server.available && holders[at] == Some(ix) {
+                        sum += value(self.snapshot, server, ix);
+                    }
+                }
+                most = most.max(sum);
+            }
+        }
+        most
+    }
+
     /// What eq. 6 and 7 are short of.
-    fn broken(&self, number: usize, by_msb: &[Rru]) -> Vec<Rru> {
+    fn broken(&self, number: usize, Amounts { by_msb, in_domain }: &Amounts) -> Vec<Rru> {
         let reservation = &self.snapshot.reservations[number];
         let total: Rru = by_msb.iter().copied().sum();
         let top = by_msb.iter().copied().max().unwrap_or(Rru::ZERO);
-        let kept = if reservation.msb_buffer { total - top } else { total };
+        let lost = if reservation.msb_buffer { top } else { Rru::ZERO };
+        let kept = total - lost.max(*in_domain);
         let mut broken = vec![(whole(reservation) - kept).or_zero()];
         let part = &self.parts[number];
         for &amount in by_msb {
@@ -297,18 +333,19 @@ impl<'a> Phase1<'a> {
 
     /// The cost of phase 1 and the price of what is broken; `None` if something is worse than it is today.
     pub fn cost(&self, holders: &Holders) -> Option<f64> {
-        self.cost_of(&self.by_msb(holders), self.servers(holders))
+        self.cost_of(&self.amounts(holders), self.servers(holders))
     }
 
     /// What is missing at each level, the most important first, and the cost of phase 1; `None` if something is
     /// worse than it is today.
     pub fn standing(&self, holders: &Holders) -> Option<(Vec<i128>, f64)> {
-        let (by_msb, servers) = (self.by_msb(holders), self.servers(holders));
+        let (all, servers) = (self.amounts(holders), self.servers(holders));
         let weights = &self.snapshot.weights;
         let most = self.parts.iter().map(|part| part.level).max().unwrap_or(0);
         let (mut missing, mut cost) = (vec![0; most + 1], servers);
-        for (number, (part, amounts)) in self.parts.iter().zip(&by_msb).enumerate() {
+        for (number, (part, amounts)) in self.parts.iter().zip(&all).enumerate() {
             let broken = self.broken(number, amounts);
+            let amounts = &amounts.by_msb;
             if broken.iter().zip(&part.today).any(|(now, today)| now > today) {
                 return None;
             }
@@ -379,11 +416,12 @@ impl<'a> Phase1<'a> {
         }
     }
 
-    fn cost_of(&self, by_msb: &[Vec<Rru>], servers: f64) -> Option<f64> {
+    fn cost_of(&self, all: &[Amounts], servers: f64) -> Option<f64> {
         let weights = &self.snapshot.weights;
         let mut cost = servers;
-        for (number, (part, amounts)) in self.parts.iter().zip(by_msb).enumerate() {
+        for (number, (part, amounts)) in self.parts.iter().zip(all).enumerate() {
             let broken = self.broken(number, amounts);
+            let amounts = &amounts.by_msb;
             if broken.iter().zip(&part.today).any(|(now, today)| now > today) {
                 return None;
             }
@@ -421,7 +459,13 @@ fn groups(snapshot: &RegionSnapshot) -> Vec<Vec<usize>> {
         let of_type = |of: &fleet::Reservation| of.value(server.hardware_type);
         let values: Vec<_> = snapshot.reservations.iter().map(of_type).collect();
         let pinned = server.pinned.then(|| server.holder());
-        groups.entry((snapshot.msb_of(server), values, pinned)).or_default().push(at);
+        // Domains tell servers apart that count for a reservation which survives their loss.
+        let reservations = snapshot.reservations.iter();
+        let counts = |of: &&fleet::Reservation| of.value(server.hardware_type).is_some();
+        let survived = reservations.filter(counts).flat_map(|of| &of.survives);
+        let domains: BTreeSet<_> =
+            survived.map(|of| (*of, snapshot.partitions[of.ix()].of_servers[at])).collect();
+        groups.entry((snapshot.msb_of(server), values, pinned, domains)).or_default().push(at);
     }
     groups.into_values().collect()
 }

@@ -5,8 +5,8 @@ use async_solver::backend::{InProcess, LpProblem, LpRequest};
 use async_solver::{Backend, LpJob, Means, SolveEnv, SolveOutcome, SolverConfig, WarmStart, solve};
 use fleet::audit::audit;
 use fleet::{
-    AffinityRow, AllowedDatacenterRow, CapacityRequest, RegionSnapshot, ReservationRow, Rru,
-    ServerRow, SnapshotParts, Targets, Weights,
+    AffinityRow, AllowedDatacenterRow, CapacityRequest, PartitionColumn, PartitionParts,
+    RegionSnapshot, ReservationRow, Rru, ServerRow, SnapshotParts, SurvivesRow, Targets, Weights,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -174,6 +174,12 @@ pub fn text(parts: &SnapshotParts) -> String {
         }
         text.push('\n');
     }
+    for column in &parts.crossing.partitions {
+        text += &format!("partition {}: {:?}\n", column.name, column.domains);
+    }
+    for row in &parts.crossing.survives {
+        text += &format!("{} survives {}\n", row.reservation_id, row.partition);
+    }
     for row in &parts.unavailability {
         text += &format!("{} {} {}\n", row.scope, row.scope_id, row.kind);
     }
@@ -254,6 +260,38 @@ fn with_rules(mut parts: SnapshotParts) -> SnapshotParts {
             (row.replicas, row.replicas_per_msb) = (Some(replicas), Some(per_msb));
         }
     }
+    parts
+}
+
+/// Gives servers domains of two partitions that cross MSBs, some servers in none, and reservations one, both or none of
+/// them to survive.
+pub fn crossed(mut parts: SnapshotParts) -> SnapshotParts {
+    let domain = |number: usize, of: &'static str, domains: usize, without: usize| {
+        let server: fleet::ServerName = parts.servers[number].server_id.clone();
+        let drawn = 5 * number + 3 * parts.servers[number].rack.len() + parts.servers.len();
+        let name = format!("{of}{}", (drawn / 2 + usize::from(number % 3 == 0)) % domains);
+        (drawn % without > 0).then(|| (server, name.into()))
+    };
+    let column = |of: &'static str, domains, without| {
+        let servers = 0..parts.servers.len();
+        PartitionColumn {
+            name: of.into(),
+            domains: servers.filter_map(|number| domain(number, of, domains, without)).collect(),
+        }
+    };
+    let partitions = vec![column("feed", 2, 4), column("switch", 3, 7)];
+    let mut survives = Vec::new();
+    for (number, row) in parts.reservations.iter().enumerate() {
+        let drawn = number + parts.servers.len() + row.priority as usize;
+        let names: &[&str] = [&["switch"][..], &["feed"], &["feed", "switch"], &[]][drawn % 4];
+        if &*row.kind == "guaranteed" {
+            survives.extend(names.iter().map(|name| SurvivesRow {
+                reservation_id: row.reservation_id.clone(),
+                partition: (*name).into(),
+            }));
+        }
+    }
+    parts.crossing = PartitionParts { partitions, survives };
     parts
 }
 

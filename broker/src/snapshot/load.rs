@@ -58,6 +58,10 @@ pub enum LoadError {
     Contradicts { count: usize, plan: Box<ImportPlan> },
     #[error("{name:?}: a name with a zero character cannot be stored")]
     ZeroCharacter { name: String },
+    #[error(
+        "reservation {name:?} must survive the loss of domains of survives.parquet; a store knows no domains but MSBs"
+    )]
+    FaultDomains { name: ReservationName },
     #[error("{what} {name:?}: {error}")]
     NewName { what: &'static str, name: String, error: NameError },
     #[error("the inventory and what is stored contradict each other")]
@@ -231,6 +235,9 @@ pub(crate) fn check_storable(
     snapshot: &RegionSnapshot,
     wanted: &SnapshotParts,
 ) -> Result<(), LoadError> {
+    if let Some(of) = snapshot.crossing_reservation() {
+        return Err(LoadError::FaultDomains { name: of.id.clone() });
+    }
     let reservations = snapshot.reservations.iter();
     let names = (reservations
         .flat_map(|r| [Some(&*r.id), Some(&*r.owner), r.host_profile.as_deref()]))

@@ -93,6 +93,7 @@ impl Stored {
             allowed_datacenters: Vec::new(),
             unavailability: self.unavailability,
             ahead: fleet::AheadParts::default(),
+            crossing: fleet::PartitionParts::default(),
         };
         for (id, promise) in self.promises.iter().filter(|(_, promise)| !promise.made) {
             promise.rows(id).add_to(&mut parts);

@@ -50,6 +50,7 @@ fn region() -> RegionSnapshot {
         allowed_datacenters: Vec::new(),
         unavailability: Vec::<UnavailabilityRow>::new(),
         ahead: fleet::AheadParts::default(),
+        crossing: fleet::PartitionParts::default(),
     };
     RegionSnapshot::new(parts).expect("a snapshot")
 }

@@ -103,6 +103,7 @@ pub fn small_parts() -> SnapshotParts {
         affinity: vec![share("dc0", 0.5), share("dc9", 0.25)],
         allowed_datacenters: Vec::new(),
         ahead: fleet::AheadParts::default(),
+        crossing: fleet::PartitionParts::default(),
         unavailability: vec![
             event("e1", "server", "s010", "random_failure", None),
             event("e2", "rack", "rack2", "software", Some(-10)),

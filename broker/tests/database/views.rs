@@ -156,6 +156,7 @@ fn parts(random: &mut Random, now: DateTime<Utc>) -> SnapshotParts {
         allowed_datacenters,
         unavailability,
         ahead: fleet::AheadParts::default(),
+        crossing: fleet::PartitionParts::default(),
     }
 }
 
@@ -497,6 +498,7 @@ async fn loan_budget_counts_servers_of_a_shared_buffer_that_are_in_use() {
         allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
         ahead: fleet::AheadParts::default(),
+        crossing: fleet::PartitionParts::default(),
     };
     let region = RegionSnapshot::new(parts).expect("a snapshot");
     broker.load("test", &region, ImportOptions::default()).await.expect("loaded");

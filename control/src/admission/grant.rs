@@ -21,6 +21,7 @@ pub const REASONS: [&str; 21] = [
     ShortfallReason::ReplicaRule.as_str(),
     ShortfallReason::InsufficientHardware.as_str(),
     ShortfallReason::MsbBuffer.as_str(),
+    ShortfallReason::FaultDomain.as_str(),
     ShortfallReason::Affinity.as_str(),
     ShortfallReason::Priority.as_str(),
     ShortfallReason::NoRegress.as_str(),

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | servers | `server_id`, `hardware_type`, `datacenter`, `msb` (or the column chosen), `rack`; perhaps `current_reservation`, `in_use`, `power_watts`, `first_seen_s`, `gone_since_s` |
 //! | topology, if apart | `server_id`, `datacenter`, `msb` (or the column chosen), `rack` |
-//! | requests | `name`, `capacity`, `unit`, `eligible_types` (`a\|b`), `rru` (`a:1;b:0.5`), `spread` (`msb` or `none`), `dc_affinity` (`dc0:0.5;dc1:0.5`); `allowed_datacenters` (`dc0\|dc1`), `replicas` (`1/3`: at most one of three in an MSB); perhaps `owner`, `priority`, `affinity_theta`, `msb_alpha`, `rack_alpha`, `host_profile` |
+//! | requests | `name`, `capacity`, `unit`, `eligible_types` (`a\|b`), `rru` (`a:1;b:0.5`), `spread` (`msb` or `none`), `dc_affinity` (`dc0:0.5;dc1:0.5`); `allowed_datacenters` (`dc0\|dc1`), `replicas` (`1/3`: at most one of three in an MSB), `survives` (`switch\|feed`: domain columns of which it survives the loss of any one); perhaps `owner`, `priority`, `affinity_theta`, `msb_alpha`, `rack_alpha`, `host_profile` |
 //! | events | `server_id`, `kind`, `start`, `end`; an empty end is open |
 //! | changes of requests | `day`, `reservation`, `servers` |
 //! | series | a time, a value; perhaps columns that tell series apart: all named by [`SeriesColumns`] |
@@ -23,6 +23,7 @@
 mod error;
 mod events;
 mod outages;
+mod partitions;
 mod places;
 mod requests;
 mod resize;
@@ -45,7 +46,9 @@ pub use summary::{ImportSummary, StandIn};
 pub use worth::{WorthRow, read_worth};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use fleet::{Coverage, Name, ReservationColumns, SnapshotParts, UnavailabilityKind, Weights};
+use fleet::{
+    Coverage, Name, PartitionParts, ReservationColumns, SnapshotParts, UnavailabilityKind, Weights,
+};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -88,6 +91,9 @@ pub struct ImportOptions {
     /// `msb_column` is another grouping than `msb` and its groups do not lie within datacenters,
     /// the region is imported as a single datacenter.
     pub datacenter_column: Option<String>,
+    /// Columns of the servers or the topology that are fault domains, of which requests may have to survive the loss of any
+    /// one: switches, feeds. They need not nest in MSBs.
+    pub domain_columns: Vec<String>,
     /// Every requested capacity is multiplied by this.
     pub scale_requests: f64,
     /// Share of each hardware type for its shared buffer; `None`: the solver's default.
@@ -115,6 +121,7 @@ impl ImportOptions {
             as_of: false,
             msb_column: MSB_COLUMN.to_owned(),
             datacenter_column: None,
+            domain_columns: Vec::new(),
             scale_requests: 1.0,
             shared_buffer_fraction: None,
             weights: Weights::default(),
@@ -189,6 +196,7 @@ pub fn import_csv(options: &ImportOptions) -> Result<(SnapshotParts, ImportSumma
         allowed_datacenters: requests.allowed_datacenters,
         unavailability,
         ahead: fleet::AheadParts::default(),
+        crossing: PartitionParts { partitions: inventory.partitions, survives: requests.survives },
     };
     summary.describe(&parts);
     Ok((parts, summary))

@@ -2,7 +2,7 @@
 
 use super::error::{FieldError, FieldRule};
 use super::sheet::{Column, Line};
-use fleet::{DatacenterName, HardwareTypeName, ReservationName};
+use fleet::{DatacenterName, HardwareTypeName, PartitionColumn, ReservationName};
 use std::collections::BTreeSet;
 
 /// Names that a request may refer to.
@@ -11,6 +11,8 @@ pub(super) struct Known<'a> {
     pub(super) datacenters: &'a BTreeSet<DatacenterName>,
     /// Names that reservations of other kinds have.
     pub(super) taken: BTreeSet<ReservationName>,
+    /// Fault domains of the inventory.
+    pub(super) partitions: &'a [PartitionColumn],
 }
 
 /// k and n of a replica rule.

@@ -2,6 +2,7 @@
 
 use super::ImportOptions;
 use super::error::{FieldError, FieldRule, ImportError};
+use super::partitions;
 use super::places::{self, Known, PerMsb};
 use super::servers::Inventory;
 use super::sheet::{Column, Line, Sheet, Wrong};
@@ -9,7 +10,7 @@ use super::summary::ImportSummary;
 use fleet::{
     AffinityRow, AllowedDatacenterRow, DatacenterName, HardwareTypeName, Name, OwnerName,
     PRIORITY_DEFAULT, ReservationColumns, ReservationKind, ReservationName, ReservationRow, Rru,
-    RruRow, SHARED_BUFFER_PREFIX,
+    RruRow, SHARED_BUFFER_PREFIX, SurvivesRow,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,6 +22,7 @@ pub(super) struct Requests {
     pub(super) rru: Vec<RruRow>,
     pub(super) affinity: Vec<AffinityRow>,
     pub(super) allowed_datacenters: Vec<AllowedDatacenterRow>,
+    pub(super) survives: Vec<SurvivesRow>,
 }
 
 /// One request as it is in the files.
@@ -35,6 +37,8 @@ pub(super) struct Request {
     pub(super) allowed: Option<Vec<DatacenterName>>,
     /// `None`: not in the files; `Some(None)`: no replica rule.
     pub(super) replicas: Option<Option<PerMsb>>,
+    /// The partitions of which it survives the loss of any one domain; `None`: the files do not say.
+    pub(super) survives: Option<Vec<Name>>,
 }
 
 /// What a request may say beside that, and has a default.
@@ -58,6 +62,7 @@ pub(super) fn import(
         hardware_types: &inventory.hardware_types,
         datacenters: &inventory.datacenters,
         taken: BTreeSet::new(),
+        partitions: &inventory.partitions,
     };
     let scale = options.scale_requests;
     let mut requests = match &options.requests {
@@ -91,6 +96,10 @@ impl Requests {
         for datacenter in request.allowed.into_iter().flatten() {
             let reservation_id = request.name.clone();
             self.allowed_datacenters.push(AllowedDatacenterRow { reservation_id, datacenter });
+        }
+        for partition in request.survives.into_iter().flatten() {
+            let reservation_id = request.name.clone();
+            self.survives.push(SurvivesRow { reservation_id, partition });
         }
         let rule = request.replicas.flatten();
         self.reservations.push(ReservationRow {
@@ -137,6 +146,7 @@ pub(super) fn read_requests(
     let affinity = sheet.optional("dc_affinity");
     let allowed = sheet.optional("allowed_datacenters");
     let replicas = sheet.optional("replicas");
+    let survives = sheet.optional("survives");
     let columns = TermColumns::of(&mut sheet);
     if let Some(of) = &mut summary.coverage.reservations {
         *of = columns.known();
@@ -167,6 +177,8 @@ pub(super) fn read_requests(
         let terms = columns.read(line, &mut wrong);
         let allowed = allowed.map(|column| places::allowed(line, column, known)).transpose();
         let replicas = replicas.map(|column| places::replicas(line, column)).transpose();
+        let survives = survives.map(|column| partitions::survives(line, column, known.partitions));
+        let survives = wrong.take(survives.transpose()).flatten();
         let (allowed, replicas) = (wrong.take(allowed).flatten(), wrong.take(replicas).flatten());
         let (Some(id), Some(capacity), Some(values)) = (id, asked, values) else { continue };
         let (Some(msb_buffer), Some(affinity)) = (msb_buffer, affinity) else { continue };
@@ -179,6 +191,7 @@ pub(super) fn read_requests(
             terms,
             allowed,
             replicas,
+            survives,
         });
     }
     wrong.end(&sheet)?;
@@ -412,6 +425,7 @@ pub(super) fn resize(
                 terms: Terms::default(),
                 allowed: None,
                 replicas: None,
+                survives: None,
             }
         });
         request.capacity = size;

@@ -35,6 +35,7 @@ pub fn change_requests(
         taken: (parts.reservations.iter().filter(|row| !is_guaranteed(&row.kind)))
             .map(|row| row.reservation_id.clone())
             .collect(),
+        partitions: &parts.crossing.partitions,
     };
     let mut summary = ImportSummary::default();
     let mut wanted = match requests {
@@ -79,6 +80,7 @@ fn described(parts: &SnapshotParts) -> Vec<Request> {
             // What the region says stays.
             allowed: None,
             replicas: None,
+            survives: None,
         })
         .collect()
 }
@@ -96,7 +98,9 @@ fn replace(
         wanted.iter().filter(|request| of(request)).map(|request| request.name.clone()).collect()
     };
     let (placed, ruled) = (says(&|of| of.allowed.is_some()), says(&|of| of.replicas.is_some()));
+    let surviving = says(&|of| of.survives.is_some());
     parts.allowed_datacenters.retain(|row| !placed.contains(&row.reservation_id));
+    parts.crossing.survives.retain(|row| !surviving.contains(&row.reservation_id));
     wanted.into_iter().for_each(|request| rows.push(request));
     let named: BTreeSet<ReservationName> =
         rows.reservations.iter().map(|row| row.reservation_id.clone()).collect();
@@ -105,6 +109,7 @@ fn replace(
     parts.rru.append(&mut rows.rru);
     parts.affinity.append(&mut rows.affinity);
     parts.allowed_datacenters.append(&mut rows.allowed_datacenters);
+    parts.crossing.survives.append(&mut rows.survives);
     let mut fresh: BTreeMap<ReservationName, _> =
         rows.reservations.into_iter().map(|row| (row.reservation_id.clone(), row)).collect();
     let mut dropped: Vec<&str> = Vec::new();

@@ -1,13 +1,14 @@
 //! Servers and where they stand.
 
 use super::error::{FieldError, FieldRule, ImportError};
+use super::partitions;
 use super::sheet::{Column, Line, Sheet, Wrong};
 use super::summary::{ImportSummary, StandIn};
 use super::{ImportOptions, MSB_COLUMN};
 use crate::table::NamePool;
 use fleet::{
-    DatacenterName, HardwareTypeName, MsbName, Name, RackName, SHARED_BUFFER_PREFIX, ServerName,
-    ServerRow,
+    DatacenterName, HardwareTypeName, MsbName, Name, PartitionColumn, RackName,
+    SHARED_BUFFER_PREFIX, ServerName, ServerRow,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -22,6 +23,8 @@ pub(super) struct Inventory {
     pub(super) hardware_types: BTreeSet<HardwareTypeName>,
     /// Datacenters of every server listed.
     pub(super) datacenters: BTreeSet<DatacenterName>,
+    /// Fault domains of servers that are there.
+    pub(super) partitions: Vec<PartitionColumn>,
     sheet: Sheet,
     /// The column of who holds a server.
     holder: Option<Column>,
@@ -70,8 +73,12 @@ pub(super) fn import(
     let mut wrong = sheet.wrong();
     let columns = Columns::of(&mut sheet, options)?;
     let pool = &mut NamePool::default();
+    let mut found = Vec::new();
+    let wanted = options.domain_columns.iter().map(String::as_str).collect();
+    let missing = partitions::read(&mut sheet, columns.id, wanted, pool, &mut wrong, &mut found);
     let places = match &options.topology {
         None => {
+            partitions::none_missing(&mut sheet, &missing)?;
             let levels = Levels::find(&mut sheet, options)?;
             lines_by_id(&sheet, columns.id, &mut wrong);
             places(&sheet, columns.id, levels, options, pool, summary, &mut wrong)?
@@ -81,6 +88,10 @@ pub(super) fn import(
             let mut wrong_there = topology.wrong();
             let place_id = topology.column("server_id")?;
             let levels = Levels::find(&mut topology, options)?;
+            let wrong_here = &mut wrong_there;
+            let missing =
+                partitions::read(&mut topology, place_id, missing, pool, wrong_here, &mut found);
+            partitions::none_missing(&mut topology, &missing)?;
             let servers = lines_by_id(&sheet, columns.id, &mut wrong);
             let placed = lines_by_id(&topology, place_id, &mut wrong_there);
             only_these(&servers, &topology, place_id, &mut wrong_there);
@@ -98,10 +109,14 @@ pub(super) fn import(
         listed: BTreeMap::new(),
         hardware_types: BTreeSet::new(),
         datacenters: BTreeSet::new(),
+        partitions: found,
         holder: columns.holder,
         sheet,
     };
     inventory.read(&columns, &places, options, pool, summary, &mut wrong);
+    for partition in &mut inventory.partitions {
+        partition.domains.retain(|(server, _)| inventory.listed.get(server) == Some(&true));
+    }
     wrong.end(&inventory.sheet)?;
     let known = &mut summary.coverage.servers;
     known.current_reservation = columns.holder.is_some();

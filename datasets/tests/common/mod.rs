@@ -114,6 +114,7 @@ pub fn small() -> SnapshotParts {
                 budget("reservation", "web", Some(true), 2, "contract"),
             ],
         },
+        crossing: fleet::PartitionParts::default(),
     }
 }
 

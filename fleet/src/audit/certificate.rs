@@ -17,7 +17,8 @@
 //! - **within 30 minutes**: at least C, where servers count as back if every window over them can be
 //!   recalled within 30 minutes. What takes longer, or cannot be recalled, counts as gone.
 //!
-//! A reservation without an embedded buffer is promised the first line alone.
+//! A reservation without an embedded buffer is promised the first line alone. One that survives the loss of any domain of
+//! other partitions is promised the same for each of them, its largest share of a domain included in E.
 
 use super::holdings::Holdings;
 use super::maintained::{Maintained, maintained};
@@ -155,10 +156,23 @@ pub struct Certified {
     pub maintained_by_msb: Vec<Rru>,
     /// What of that would not be back within 30 minutes, by [`MsbIx`].
     pub not_recallable_by_msb: Vec<Rru>,
+    /// What the loss of a domain of other partitions leaves at least, if it survives that.
+    pub domains: Option<DomainLosses>,
     /// The most RRU in one MSB by its replica rule; `None`: it has none.
     pub msb_max: Option<Rru>,
     /// What it keeps in the worst of the promised cases once every open move is done.
     pub decided: Rru,
+}
+
+/// What the loss of any one domain of the partitions that a reservation survives would leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DomainLosses {
+    /// Its largest share of a domain; servers in maintenance included.
+    pub largest: Rru,
+    /// The least that is left within 30 minutes, counted as if all that does not come back were elsewhere.
+    pub left: Rru,
+    /// The least that is left at once, counted in the same way.
+    pub left_at_once: Rru,
 }
 
 impl Certified {
@@ -182,7 +196,8 @@ impl Certified {
     /// E: its largest MSB share (eq. 4); zero without an embedded buffer.
     pub fn embedded_buffer(&self) -> Rru {
         let largest = self.by_msb.iter().copied().max().unwrap_or_default();
-        if self.msb_buffer { largest } else { Rru::ZERO }
+        let largest = if self.msb_buffer { largest } else { Rru::ZERO };
+        largest.max(self.domains.map_or(Rru::ZERO, |of| of.largest))
     }
 
     /// What must be left at once after the loss of any MSB: C less a quarter of the embedded buffer.
@@ -223,11 +238,15 @@ impl Certified {
     /// What of C is kept in the worst of the cases that were promised; the figure at once is counted with
     /// the quarter of the embedded buffer that may come back later.
     pub fn kept(&self) -> Rru {
-        if !self.msb_buffer {
-            return self.held();
+        let later = Rru(self.embedded_buffer().0 / 4);
+        let mut kept = self.held();
+        if self.msb_buffer {
+            kept = kept.min(self.left).min(self.left_at_once + later);
         }
-        let at_once = self.left_at_once + Rru(self.embedded_buffer().0 / 4);
-        self.left.min(at_once).min(self.held())
+        if let Some(domains) = self.domains {
+            kept = kept.min(domains.left).min(domains.left_at_once + later);
+        }
+        kept
     }
 
     /// What is missing to C in the worst of those cases.
@@ -368,6 +387,7 @@ fn certified(
             by_msb: owned.by_msb(ix).to_vec(),
             maintained_by_msb: maintained.by_msb(ix).to_vec(),
             not_recallable_by_msb: stays.by_msb(ix).to_vec(),
+            domains: None,
             msb_max: of.msb_max(),
             decided: Rru::ZERO,
         };
@@ -379,6 +399,12 @@ fn certified(
         let left_at_once = msbs().map(|msb| row.at_once_after_loss(msb)).min().unwrap_or_default();
         row.left = worst.map_or(row.owned, |msb| row.after_loss(msb));
         (row.worst, row.left_at_once) = (worst, left_at_once);
+        let largest = owned.by_domain().largest(snapshot, ix);
+        row.domains = (!of.survives.is_empty()).then(|| DomainLosses {
+            largest,
+            left: row.owned - row.not_recallable - largest,
+            left_at_once: row.held() - largest,
+        });
         row.decided = row.kept();
         row
     });

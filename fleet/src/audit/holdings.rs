@@ -1,6 +1,7 @@
 //! What each reservation holds on available servers, by MSB, datacenter and rack.
 
 use super::number::as_rru;
+use super::partitions::ByDomain;
 use crate::id::{DatacenterIx, MsbName, RackIx, ReservationIx};
 use crate::reservation::ReservationKind;
 use crate::rru::Rru;
@@ -21,7 +22,8 @@ pub struct Holding {
     /// That MSB, the first by name of equals; `None` if it holds nothing.
     #[serde(rename = "largest_msb")]
     pub largest_msb_id: Option<MsbName>,
-    /// What is left after the loss of any one MSB; all of it without embedded buffer.
+    /// What is left after the loss of any one MSB, and of any one domain of the partitions that it survives; all of it
+    /// without embedded buffer.
     #[serde(rename = "guaranteed_rru", serialize_with = "as_rru")]
     pub guaranteed: Rru,
     /// What is missing to C.
@@ -40,6 +42,8 @@ pub(super) struct Holdings {
     by_msb: Vec<Rru>,
     /// Of guaranteed reservations, ordered by reservation and rack; racks without value left out.
     by_rack: Vec<(ReservationIx, RackIx, Rru)>,
+    /// Of reservations that survive more than MSBs.
+    by_domain: ByDomain,
 }
 
 impl Holdings {
@@ -66,7 +70,13 @@ impl Holdings {
                 _ => by_rack.push((ix, rack, value)),
             }
         }
-        Holdings { msbs, servers, by_msb, by_rack }
+        let by_domain = ByDomain::sum(snapshot, holders);
+        Holdings { msbs, servers, by_msb, by_rack, by_domain }
+    }
+
+    /// The amounts in domains of partitions.
+    pub(super) fn by_domain(&self) -> &ByDomain {
+        &self.by_domain
     }
 
     /// The amount in each MSB.
@@ -104,7 +114,8 @@ impl Holdings {
             }
         }
         let largest_msb = largest.map_or(Rru::ZERO, |best| by_msb[best]);
-        let guaranteed = if reservation.msb_buffer { assigned - largest_msb } else { assigned };
+        let lost = if reservation.msb_buffer { largest_msb } else { Rru::ZERO };
+        let guaranteed = assigned - lost.max(self.by_domain.largest(snapshot, ix));
         // Elastic reservations have no capacity, so they are never short.
         let shortfall = (reservation.capacity - guaranteed).or_zero();
         Holding {

@@ -4,6 +4,7 @@
 
 use super::holdings::Holding;
 use super::number::{as_rru, from_rru, required};
+use super::partitions::PartitionLoss;
 use super::violation::Violation;
 use crate::id::{DatacenterName, MsbIx, MsbName, OwnerName, ReservationName};
 use crate::reservation::ReservationKind;
@@ -152,6 +153,9 @@ pub struct ReservationAudit {
     pub holding: Holding,
     /// Under today's holders.
     pub initial: Holding,
+    /// The worst loss of each partition that it survives, besides MSBs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub partitions: Vec<PartitionLoss>,
     /// Eq. 3, priced for guaranteed reservations only.
     pub msb_spread: Spread,
     /// Eq. 2, summed and priced for guaranteed reservations only.

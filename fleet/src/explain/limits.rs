@@ -84,6 +84,7 @@ impl LimitName {
             | ShortfallReason::NotFoundInTime => Some(LimitName::HeldByOthers),
             ShortfallReason::NoEligibleHardware
             | ShortfallReason::InsufficientHardware
+            | ShortfallReason::FaultDomain
             | ShortfallReason::Policy => None,
         }
     }

@@ -26,6 +26,8 @@ pub enum ShortfallReason {
     InsufficientHardware,
     /// There is enough, but not after the loss of any one MSB.
     MsbBuffer,
+    /// There is enough, but no assignment was found that survives the loss of a fault domain other than an MSB.
+    FaultDomain,
     /// There is enough, but not in the datacenters it wants.
     Affinity,
     /// More important reservations hold what it needs.
@@ -47,6 +49,7 @@ impl ShortfallReason {
         ShortfallReason::ReplicaRule,
         ShortfallReason::InsufficientHardware,
         ShortfallReason::MsbBuffer,
+        ShortfallReason::FaultDomain,
         ShortfallReason::Affinity,
         ShortfallReason::Priority,
         ShortfallReason::NoRegress,
@@ -63,6 +66,7 @@ impl ShortfallReason {
             ShortfallReason::ReplicaRule => "replica_rule",
             ShortfallReason::InsufficientHardware => "insufficient_hardware",
             ShortfallReason::MsbBuffer => "msb_buffer",
+            ShortfallReason::FaultDomain => "fault_domain",
             ShortfallReason::Affinity => "affinity",
             ShortfallReason::Priority => "priority",
             ShortfallReason::NoRegress => "no_regress",

@@ -1,6 +1,7 @@
 //! From rows to a snapshot: names become indices, and every rule that spans rows is checked.
 
 mod budgets;
+mod partitions;
 
 use super::check::{
     broken, check_alpha, check_name, check_not_negative, check_region, replica_rule,
@@ -46,7 +47,9 @@ impl Builder {
         check_region(&parts)?;
         parts.servers.sort_unstable_by(|a, b| a.server_id.cmp(&b.server_id));
         self.topology(&parts)?;
+        let partitions = partitions::partitions(&parts)?;
         self.reservations(&mut parts)?;
+        partitions::survives(&mut self, &parts, &partitions)?;
         let fraction = parts.shared_buffer_fraction.unwrap_or(SHARED_BUFFER_FRACTION_DEFAULT);
         self.made_shared_buffers(&parts, fraction)?;
         let unavailability = events(&mut parts)?;
@@ -67,6 +70,7 @@ impl Builder {
             unavailability,
             horizon_minutes: parts.ahead.horizon_minutes,
             move_budgets,
+            partitions,
         })
     }
 
@@ -205,6 +209,7 @@ impl Builder {
                 affinity: Vec::new(),
                 allowed_datacenters: Vec::new(),
                 replica_rule,
+                survives: Vec::new(),
                 made: false,
             });
         }
@@ -389,6 +394,7 @@ impl Builder {
                 affinity: Vec::new(),
                 allowed_datacenters: Vec::new(),
                 replica_rule: None,
+                survives: Vec::new(),
                 made: true,
             });
         }

@@ -2,6 +2,7 @@
 
 use super::RegionSnapshot;
 use crate::id::{MsbIx, ReservationIx};
+use crate::partition::{PartitionColumn, PartitionParts, SurvivesRow};
 use crate::parts::{
     AffinityRow, AheadParts, AllowedDatacenterRow, ReservationRow, RruRow, ServerRow,
     SnapshotParts, UnavailabilityRow,
@@ -73,6 +74,19 @@ impl RegionSnapshot {
             ended_at: event.ended_at,
             recall_minutes: event.recall_minutes.and_then(|minutes| i32::try_from(minutes).ok()),
         });
+        let partitions = self.partitions.iter().map(|of| {
+            let servers = self.servers.iter().zip(&of.of_servers);
+            let domains = servers.filter_map(|(server, domain)| {
+                Some((server.id.clone(), of.domains[(*domain)? as usize].clone()))
+            });
+            PartitionColumn { name: of.name.clone(), domains: domains.collect() }
+        });
+        let survives = listed().flat_map(|r| {
+            r.survives.iter().map(|partition| SurvivesRow {
+                reservation_id: r.id.clone(),
+                partition: self.partitions[partition.ix()].name.clone(),
+            })
+        });
         SnapshotParts {
             region: self.region.clone(),
             taken_at: self.taken_at,
@@ -87,6 +101,10 @@ impl RegionSnapshot {
             ahead: AheadParts {
                 horizon_minutes: self.horizon_minutes,
                 budgets: self.move_budgets.iter().map(|budget| budget.row(self)).collect(),
+            },
+            crossing: PartitionParts {
+                partitions: partitions.collect(),
+                survives: survives.collect(),
             },
         }
     }

@@ -40,6 +40,9 @@ pub struct Generate {
     /// Racks [default: one for 40 servers, at least six in each MSB; one for 12 servers; one for each MSB]
     #[arg(long, value_name = "COUNT")]
     pub racks: Option<usize>,
+    /// Network switches over racks of neighbouring MSBs; reservations with an embedded buffer must survive the loss of any one
+    #[arg(long, value_name = "COUNT")]
+    pub switches: Option<usize>,
     /// Whether the reservations already have servers
     #[arg(long, value_enum, value_name = "STATE", default_value_t = State::Cold)]
     pub state: State,

@@ -69,6 +69,11 @@ pub struct ImportCsv {
     /// The column that names the datacenter [default: datacenter, where the MSBs nest in it]
     #[arg(long, value_name = "COLUMN")]
     pub datacenter_column: Option<String>,
+    /// A column of fault domains that need not nest in MSBs, such as switches; may be repeated
+    ///
+    /// Requests name in a column `survives` those of which they must survive the loss of any one domain: `switch|feed`.
+    #[arg(long = "domain", value_name = "COLUMN")]
+    pub domain_columns: Vec<String>,
     /// The instant of the snapshot, as files write times [default: now, with every server present]
     ///
     /// Events that begin later are ignored. If this option or --events is given, servers first seen

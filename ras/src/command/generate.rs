@@ -78,6 +78,7 @@ fn generate_options(options: &Generate) -> GenerateOptions {
         datacenters: options.datacenters.unwrap_or(defaults.datacenters),
         hardware_types: options.hardware_types.unwrap_or(defaults.hardware_types),
         racks: options.racks,
+        switches: options.switches,
         seed: options.seed,
         state: options.state.generated(),
         utilisation: options.utilisation.unwrap_or(defaults.utilisation),

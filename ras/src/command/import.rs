@@ -75,6 +75,7 @@ fn import_options(options: &ImportCsv) -> Result<ImportOptions> {
         log,
         msb_column: options.msb_column.clone(),
         datacenter_column: options.datacenter_column.clone(),
+        domain_columns: options.domain_columns.clone(),
         scale_requests: options.scale_requests,
         shared_buffer_fraction: options.shared_buffer_fraction,
         ..defaults

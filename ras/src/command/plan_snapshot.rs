@@ -8,7 +8,7 @@ use crate::layout::Rows;
 use crate::number::seconds;
 use crate::offers::Offers;
 use crate::progress::Reporter;
-use crate::results::read_snapshot;
+use crate::results::read_snapshot_of_msbs;
 use crate::settings::Settings;
 use crate::{interrupt, plan_answer, plan_text, request_file, warm};
 use anyhow::{Context as _, Result};
@@ -21,7 +21,7 @@ pub(super) fn run(options: &PlanSnapshot, context: &Context) -> Result<Verdict> 
     interrupt::listen()?;
     let settings = Settings::new(&options.solving())?;
     let request = request_file::read(file)?;
-    let snapshot = settings.overrides.apply(read_snapshot(folder)?)?.ahead_for_plans();
+    let snapshot = settings.overrides.apply(read_snapshot_of_msbs(folder)?)?.ahead_for_plans();
     let reporter = Reporter::new(context.global.quiet, context.began, settings.deadline);
     let folder = options.warm.as_deref().unwrap_or(folder);
     let warm = warm::read(folder, &reporter);

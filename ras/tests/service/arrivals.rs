@@ -56,6 +56,7 @@ pub fn region_of(
         allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
         ahead: fleet::AheadParts::default(),
+        crossing: fleet::PartitionParts::default(),
     };
     RegionSnapshot::new(parts).expect("a snapshot")
 }

@@ -67,6 +67,7 @@ fn region(profile: &str) -> RegionSnapshot {
         allowed_datacenters: Vec::new(),
         unavailability: Vec::new(),
         ahead: fleet::AheadParts::default(),
+        crossing: fleet::PartitionParts::default(),
     };
     RegionSnapshot::new(parts).expect("a snapshot")
 }

@@ -1,0 +1,62 @@
+//! Domains of partitions that cross MSBs, in the pooled problem.
+//!
+//! A reservation that survives the loss of any one domain needs eq. 6 for each of them: the RRU outside the domain are at
+//! least C. Pools are told apart by the domains of such partitions, for hardware that counts for such a reservation; so
+//! the counts of items say what is in each domain.
+
+use crate::symmetry::Partition as Classes;
+use fleet::{Partition, RegionSnapshot};
+
+/// A partition as a reservation sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Crossing {
+    /// The domain of each item's servers, numbered among those that have any; `None`: none is lost with them.
+    pub domain: Vec<Option<u32>>,
+    /// How many domains have items.
+    pub domains: usize,
+}
+
+impl Crossing {
+    /// The domains of items, each given by one of its servers.
+    pub fn of(partition: &Partition, servers: impl Iterator<Item = u32>) -> Crossing {
+        let mut number = vec![None; partition.domains.len()];
+        let mut domains = 0;
+        let domain = servers.map(|server| {
+            let domain = partition.of_servers[server as usize]?;
+            Some(*number[domain as usize].get_or_insert_with(|| {
+                domains += 1;
+                domains - 1
+            }))
+        });
+        let domain = domain.collect();
+        Crossing { domain, domains: domains as usize }
+    }
+
+    /// What each domain has, of these RRU by item.
+    pub fn amounts(&self, items: &[i64]) -> Vec<i64> {
+        let mut amounts = vec![0; self.domains];
+        for (domain, rru) in self.domain.iter().zip(items) {
+            if let Some(domain) = domain {
+                amounts[*domain as usize] += rru;
+            }
+        }
+        amounts
+    }
+}
+
+/// Tells servers apart by their domains, where that matters to a reservation.
+pub fn refine(classes: &mut Classes, snapshot: &RegionSnapshot) {
+    for (number, partition) in snapshot.partitions.iter().enumerate() {
+        let mut counts = vec![false; snapshot.hardware_types.len()];
+        let survivors = snapshot.reservations.iter();
+        for of in survivors.filter(|of| of.survives.iter().any(|of| of.ix() == number)) {
+            of.rru.iter().for_each(|(hardware_type, _)| counts[hardware_type.ix()] = true);
+        }
+        if counts.contains(&true) {
+            classes.refine(|server| {
+                let hardware_type = snapshot.servers[server as usize].hardware_type;
+                partition.of_servers[server as usize].filter(|_| counts[hardware_type.ix()])
+            });
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Fault domains that cross MSBs: what a solve does about them in regions too large for brute force.
+
+mod world;
+
+use async_solver::SolverConfig;
+use fleet::audit::audit;
+use fleet::{PartitionColumn, PartitionParts, Rru, SnapshotParts, SurvivesRow};
+use proptest::strategy::Strategy;
+use world::{
+    TOWN, config, crossed, empty, for_each, reservation, rru, server, snapshot, solved, worlds,
+};
+
+#[test]
+fn solves_pass_the_audit() {
+    for_each(40, worlds(TOWN).prop_map(crossed), |world| {
+        let snapshot = snapshot(&world);
+        let outcome = solved(&snapshot, &config());
+        let report = audit(&snapshot, &outcome.targets);
+        assert!(report.is_clean(), "{report}");
+        let stats = &outcome.stats;
+        assert!(stats.phase1.dual_bound <= stats.phase1.primal + 1e-6);
+        let two = solved(&snapshot, &SolverConfig { threads: 2, ..config() });
+        assert_eq!(outcome.targets, two.targets, "threads change the result");
+    });
+}
+
+/// Four MSBs of eight servers; the switch `s0` has six of each, and the others share the rest.
+fn behind_one_switch(capacity: f64, names: &[&str]) -> SnapshotParts {
+    let mut parts = empty();
+    let mut domains = Vec::new();
+    for msb in ["m0", "m1", "m2", "m3"] {
+        for number in 0..8 {
+            let id = format!("{msb}-{number}");
+            let rack = format!("{msb}-rack{}", number / 4);
+            parts.servers.push(server(&id, ("dc0", msb, &rack), "t0"));
+            let switch = if number < 6 { "s0".to_owned() } else { format!("s{}", number - 5) };
+            domains.push((id.as_str().into(), switch.as_str().into()));
+        }
+    }
+    parts.reservations.push(reservation("web", capacity));
+    parts.rru.push(rru("web", "t0", 1.0));
+    let survives = names
+        .iter()
+        .map(|name| SurvivesRow { reservation_id: "web".into(), partition: (*name).into() });
+    let survives = survives.collect();
+    let partitions = vec![PartitionColumn { name: "switch".into(), domains }];
+    parts.crossing = PartitionParts { partitions, survives };
+    parts
+}
+
+/// What is left after the worst loss of a domain, and what is missing.
+fn left(parts: &SnapshotParts) -> (Option<Rru>, Rru, usize) {
+    let snapshot = snapshot(parts);
+    let outcome = solved(&snapshot, &config());
+    let report = audit(&snapshot, &outcome.targets);
+    let row = report.reservation("web").expect("it is there");
+    let left = row.partitions.first().map(|of| of.left);
+    (left, row.holding.shortfall, row.holding.servers)
+}
+
+#[test]
+fn servers_are_spread_over_switches_where_that_is_asked() {
+    // Six with a buffer of two are eight, of which six and more stand behind s0 by themselves.
+    assert_eq!(left(&behind_one_switch(6.0, &[])), (None, Rru::ZERO, 8));
+    // Six without s0 are at most two in each MSB, and their loss of one takes two: eight are there.
+    let (left_of, short, servers) = left(&behind_one_switch(6.0, &["switch"]));
+    assert_eq!((left_of, short), (Some(Rru::units(6)), Rru::ZERO));
+    assert!(servers <= 8 + 2, "{servers}");
+}
+
+#[test]
+fn what_no_assignment_survives_is_a_shortfall() {
+    // Outside s0 there are eight: nine of them cannot be left.
+    let (left_of, short, _) = left(&behind_one_switch(9.0, &["switch"]));
+    assert_eq!((left_of, short), (Some(Rru::units(8)), Rru::units(1)));
+}
+
+#[test]
+fn a_second_solve_moves_nothing() {
+    let parts = behind_one_switch(7.0, &["switch"]);
+    let first = snapshot(&parts);
+    let outcome = solved(&first, &config());
+    let mut again = parts;
+    for (row, holder) in first.servers.iter().zip(outcome.targets.holders()) {
+        let name = holder.map(|holder| first.reservations[holder.ix()].id.clone());
+        let of = again.servers.iter_mut().find(|of| of.server_id == row.id);
+        of.expect("the same servers").current_reservation = name;
+    }
+    let second = snapshot(&again);
+    let outcome = solved(&second, &config());
+    assert_eq!(outcome.targets.diff(&second).count(), 0);
+}

@@ -1,0 +1,159 @@
+//! Fault domains that cross MSBs: their rules, and the audit of small regions by hand.
+#![allow(missing_docs)]
+
+mod world;
+
+use fleet::audit::audit;
+use fleet::explain::{ShortfallReason, explain};
+use fleet::{PartitionColumn, RegionSnapshot, Rru, SurvivesRow, Table};
+use world::{World, find, targets};
+
+/// A column of servers by prefix of their ids; those without a prefix have no domain.
+fn column(world: &World, name: &str, domains: &[(&str, &str)]) -> PartitionColumn {
+    let domain = |id: &str| domains.iter().find(|of| id.starts_with(of.0)).map(|of| of.1.into());
+    let servers = world.parts.servers.iter();
+    let domains = servers.filter_map(|row| Some((row.server_id.clone(), domain(&row.server_id)?)));
+    PartitionColumn { name: name.into(), domains: domains.collect() }
+}
+
+fn survives(id: &str, partition: &str) -> SurvivesRow {
+    SurvivesRow { reservation_id: id.into(), partition: partition.into() }
+}
+
+/// Three MSBs of four servers; one switch has all of `m0` and half of `m1`, one the rest of `m1`, and `m2` has none.
+fn switched(capacity: f64) -> World {
+    let mut world = World::new()
+        .servers("dc0/m0", "t0", 4)
+        .servers("dc0/m1", "t0", 4)
+        .servers("dc1/m2", "t0", 4)
+        .reservation("web", capacity, &["t0"])
+        .valued("lent", "elastic", 0.0, &[]);
+    let domains = [("m0", "s0"), ("m1-t0-000", "s0"), ("m1-t0-001", "s0"), ("m1", "s1")];
+    world.parts.crossing.partitions.push(column(&world, "switch", &domains));
+    world.parts.crossing.survives.push(survives("web", "switch"));
+    world
+}
+
+#[test]
+fn the_worst_loss_of_either_kind_decides() {
+    let snapshot = switched(4.0).hold("web", "m").build();
+    let report = audit(&snapshot, &targets(&snapshot, &[]));
+    let row = report.reservation("web").expect("it is there");
+    // Twelve, of which six are behind s0 and four in the largest MSB.
+    assert_eq!((row.holding.assigned, row.holding.largest_msb), (Rru::units(12), Rru::units(4)));
+    assert_eq!((row.holding.guaranteed, row.holding.shortfall), (Rru::units(6), Rru::ZERO));
+    let loss = &row.partitions[0];
+    assert_eq!((&*loss.partition, loss.domain.as_deref()), ("switch", Some("s0")));
+    assert_eq!((loss.lost, loss.left, loss.survives), (Rru::units(6), Rru::units(6), true));
+    assert!(report.is_clean());
+}
+
+#[test]
+fn a_reservation_may_survive_switches_and_not_msbs() {
+    let without = |world: World| world.change("web", |row| row.msb_buffer = false);
+    let snapshot = without(switched(8.0)).hold("web", "m").build();
+    let report = audit(&snapshot, &targets(&snapshot, &[]));
+    let row = report.reservation("web").expect("it is there");
+    assert_eq!((row.holding.guaranteed, row.holding.shortfall), (Rru::units(6), Rru::units(2)));
+    // Servers in no domain are lost with none.
+    let snapshot = without(switched(4.0)).hold("web", "m2").build();
+    let report = audit(&snapshot, &targets(&snapshot, &[]));
+    let row = report.reservation("web").expect("it is there");
+    assert_eq!((row.holding.guaranteed, row.partitions[0].domain.clone()), (Rru::units(4), None));
+}
+
+#[test]
+fn targets_that_a_domain_breaks_are_worse_than_today() {
+    let snapshot = switched(4.0).hold("web", "m1").hold("web", "m2").build();
+    // Eight over two MSBs and both switches; then eight over two MSBs, six of them behind s0.
+    let moved = targets(&snapshot, &[("m2", "free"), ("m0", "web")]);
+    let report = audit(&snapshot, &moved);
+    let row = report.reservation("web").expect("it is there");
+    assert_eq!((row.initial.shortfall, row.holding.shortfall), (Rru::ZERO, Rru::units(2)));
+    let said: Vec<String> = report.violations.iter().map(ToString::to_string).collect();
+    assert_eq!(said, ["reservation \"web\" would be 2 RRU short; today it is 0"]);
+}
+
+#[test]
+fn a_domain_is_the_reason_where_msbs_are_none() {
+    let snapshot = switched(4.0).hold("web", "m0").hold("web", "m1").build();
+    let found = explain(&snapshot, &targets(&snapshot, &[]), find(&snapshot, "web"));
+    let short = found.shortfall.expect("two are left of four");
+    assert_eq!((short.missing, short.reason), (Rru::units(2), ShortfallReason::FaultDomain));
+    let said = "the loss of switch \"s0\" would take 6 of its 8 RRU and leave 2 of 4; no assignment was \
+                found that survives it";
+    assert_eq!(short.sentence, said);
+    assert_eq!(found.guaranteed, Rru::units(2));
+}
+
+#[test]
+fn rows_come_back() {
+    let world = switched(4.0);
+    let again = world.clone().build().to_parts();
+    assert_eq!(again.crossing, world.parts.crossing);
+    assert_eq!(RegionSnapshot::new(again).expect("valid"), world.build());
+}
+
+#[track_caller]
+fn refuses(change: impl FnOnce(&mut World), table: Table, row: &str, rule: &str) {
+    let mut world = switched(4.0);
+    change(&mut world);
+    let error = RegionSnapshot::new(world.parts).expect_err("a rule is broken");
+    assert_eq!((error.table, error.row.as_str()), (table, row), "{error}");
+    assert!(error.rule.to_string().contains(rule), "{error} should say {rule:?}");
+}
+
+#[test]
+fn broken_rules_are_named() {
+    refuses(
+        |world| world.parts.crossing.survives.push(survives("web", "feed")),
+        Table::Survives,
+        "web/feed",
+        "\"domain:feed\" is not there",
+    );
+    refuses(
+        |world| world.parts.crossing.survives.push(survives("shop", "switch")),
+        Table::Survives,
+        "shop/switch",
+        "not in reservations.parquet",
+    );
+    refuses(
+        |world| world.parts.crossing.survives.push(survives("lent", "switch")),
+        Table::Survives,
+        "lent/switch",
+        "only a guaranteed reservation",
+    );
+    refuses(
+        |world| world.parts.crossing.survives.push(survives("web", "switch")),
+        Table::Survives,
+        "web/switch",
+        "more than one row",
+    );
+    refuses(
+        |world| world.parts.crossing.survives.push(survives("web", "msb")),
+        Table::Survives,
+        "web/msb",
+        "msb_buffer",
+    );
+    refuses(
+        |world| world.parts.crossing.partitions[0].name = "msb".into(),
+        Table::Servers,
+        "domain:msb",
+        "msb_buffer",
+    );
+    refuses(
+        |world| {
+            let column = world.parts.crossing.partitions[0].clone();
+            world.parts.crossing.partitions.push(column);
+        },
+        Table::Servers,
+        "domain:switch",
+        "more than one row",
+    );
+    refuses(
+        |world| world.parts.crossing.partitions[0].domains[0].1 = "".into(),
+        Table::Servers,
+        "m0-t0-000",
+        "1 to 128 characters",
+    );
+}
