@@ -75,7 +75,7 @@ fn targets_that_a_domain_breaks_are_worse_than_today() {
 }
 
 #[test]
-fn a_domain_is_the_reason_where_msbs_are_none() {
+fn a_domain_is_the_reason_where_msbs_leave_enough() {
     let snapshot = switched(4.0).hold("web", "m0").hold("web", "m1").build();
     let found = explain(&snapshot, &targets(&snapshot, &[]), find(&snapshot, "web"));
     let short = found.shortfall.expect("two are left of four");

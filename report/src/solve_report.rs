@@ -365,7 +365,7 @@ pub struct ReservationRow {
     pub guaranteed_rru: Option<f64>,
     pub shortfall_rru: Option<f64>,
     pub shortfall_servers: Option<usize>,
-    /// The worst loss of each partition that it must survive besides MSBs; empty: there is none.
+    /// The worst loss of each partition that it must survive besides MSBs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub partitions: Vec<PartitionLoss>,
     pub msb_excess_rru: Option<f64>,

@@ -347,6 +347,9 @@ fn public_fields_have_typed_names() {
         "stored",
         "wanted",
         "unavailability",
+        // A partition into fault domains and one of them, in tables and answers.
+        "partition",
+        "domain",
         // Rows of the file of an extra column.
         "keys",
         // Words of a file, before they are checked.

@@ -1,5 +1,6 @@
 //! The real binary, end to end.
 
+mod domains;
 mod folder;
 mod forecasting;
 mod forecasting_long;

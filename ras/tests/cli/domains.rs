@@ -1,0 +1,32 @@
+//! Fault domains that cross MSBs, end to end.
+
+use crate::folder::Folder;
+use std::fs;
+
+#[test]
+fn switches_are_survived_and_reported() {
+    let place = Folder::new();
+    let of = "snapshot generate --servers 1000 --reservations 5 --msbs 12 --switches 12 --out region";
+    place.ras(of).code(0);
+    let report = place.ras_json("solve region --out result --deadline 20s");
+    let rows = report["reservations"].as_array().expect("rows");
+    let losses: Vec<_> = rows.iter().filter_map(|row| row["partitions"].as_array()).collect();
+    assert!(!losses.is_empty());
+    for loss in losses {
+        assert_eq!(loss[0]["partition"], "switch");
+    }
+    let shown = place.ras("result audit region result").code(0);
+    assert!(shown.stdout().contains("no rule is broken"));
+    place.ras("result report region result --out page.html").code(0);
+    let page = fs::read_to_string(place.path("page.html")).expect("the page is there");
+    assert!(page.contains("Loss of fault domains other than MSBs"));
+}
+
+#[test]
+fn what_knows_msbs_only_refuses_other_domains() {
+    let place = Folder::new();
+    place.ras("snapshot generate --servers 1000 --switches 12 --out region").code(0);
+    place.write("request.yaml", "reservation_id: new\ncapacity_rru: 1\n");
+    let answer = place.ras("snapshot plan region --request request.yaml").code(1);
+    assert!(answer.stderr().contains("must survive the loss of domains of survives.parquet"));
+}
