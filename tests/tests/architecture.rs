@@ -350,6 +350,7 @@ fn public_fields_have_typed_names() {
         // A partition into fault domains and one of them, in tables and answers.
         "partition",
         "domain",
+        "domains",
         // Rows of the file of an extra column.
         "keys",
         // Words of a file, before they are checked.

@@ -6,7 +6,8 @@ use std::fs;
 #[test]
 fn switches_are_survived_and_reported() {
     let place = Folder::new();
-    let of = "snapshot generate --servers 1000 --reservations 5 --msbs 12 --switches 12 --out region";
+    let of =
+        "snapshot generate --servers 1000 --reservations 5 --msbs 12 --switches 12 --out region";
     place.ras(of).code(0);
     let report = place.ras_json("solve region --out result --deadline 20s");
     let rows = report["reservations"].as_array().expect("rows");
