@@ -10,6 +10,9 @@ use ras::hour::{self, Beginning, Pace};
 use report::number::{count, decimal, percent};
 use tempfile::TempDir;
 
+/// Makes a figure of the hours; the text says how they came about.
+type Make = fn(&[Hour], String) -> Figure;
+
 /// How a region is followed.
 #[derive(Clone, Copy, Debug)]
 pub struct Course {
@@ -99,7 +102,7 @@ pub fn figures(
         percent(course.pace.resized),
         percent(course.pace.failed)
     );
-    let all: [(u8, fn(&[Hour], String) -> Figure); 3] = [(12, shares), (14, power), (16, moves)];
+    let all: [(u8, Make); 3] = [(12, shares), (14, power), (16, moves)];
     let wanted = all.into_iter().filter(|(number, _)| wanted.any(&[*number]));
     Ok(wanted.map(|(_, figure)| figure(&done, made.clone())).collect())
 }

@@ -25,7 +25,7 @@ pub struct AuditReport {
     /// Sum of all shortfalls under today's holders.
     #[serde(rename = "initial_shortfall_rru", serialize_with = "as_rru")]
     pub initial_shortfall: Rru,
-    /// The fewest servers worth all shortfalls, whatever the units of RRU.
+    /// The fewest servers worth all shortfalls.
     pub shortfall_servers: usize,
     /// The same under today's holders.
     pub initial_shortfall_servers: usize,

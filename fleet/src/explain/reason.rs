@@ -42,7 +42,7 @@ pub enum ShortfallReason {
 
 impl ShortfallReason {
     /// Every reason, in order of precedence.
-    pub const ALL: [ShortfallReason; 11] = [
+    pub const ALL: [ShortfallReason; 12] = [
         ShortfallReason::NoEligibleHardware,
         ShortfallReason::HardwareUnavailable,
         ShortfallReason::AllowedDatacenters,
