@@ -10,6 +10,7 @@
 //! | [`policies`] | policies in SQL that solves keep |
 //! | [`quotas`] | limits of owners |
 //! | [`region`] | settings, hardware types, elastic reservations, RRU profiles |
+//! | [`hardware_orders`] | servers on order |
 //! | [`history`] | figures of the region over time |
 //! | [`supply`] | how long the servers of each hardware type last |
 //! | [`inventory`] | the servers, racks and MSBs of the region; racked, moved and decommissioned servers |
@@ -45,6 +46,7 @@ pub mod contracts;
 pub mod drills;
 pub mod emergencies;
 pub mod failures;
+pub mod hardware_orders;
 pub mod history;
 pub mod inventory;
 pub mod maintenance;

@@ -26,12 +26,20 @@ pub struct TypeSupply {
     pub days_left: Option<usize>,
     /// The same as a sentence.
     pub sentence: String,
-    /// Servers in service, held or free, on the last day known.
+    /// Servers in service, held or free, on the last day known; of a type that was added since, now.
     pub servers: i64,
     /// Of these, servers that reservations own, shared buffers included.
     pub held: i64,
     /// The others.
     pub free: i64,
+    /// Servers of open orders whose day has not passed: they count from that day on.
+    pub on_order: i64,
+    /// The first day on which some of these are expected; null: none are on order.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub next_arrival_on: Option<NaiveDate>,
+    /// Servers of open orders whose day has passed: they do not count until the order has another day, or has arrived.
+    pub late: i64,
     /// The highest demand that is forecast, in servers; null: `unknown`.
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]

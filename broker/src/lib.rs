@@ -28,7 +28,7 @@
 //! | `infra` | the connection, errors, documents, `COPY`, leases, state machines, statement times |
 //! | `log` | the audit trail with a typed detail for each action, the audited transaction `AuditedTx`, subscriptions, affected servers |
 //! | `access` | tokens, roles and sessions; idempotency keys |
-//! | `topology` | places, hardware types, RRU profiles, operators' edits, decommissions |
+//! | `topology` | places, hardware types, orders of hardware, RRU profiles, operators' edits, decommissions |
 //! | `snapshot` | import of a whole region with its difference; export |
 //! | `promises` | promises in versions, their terms, quotas, churn contracts, policies |
 //! | `targets` | publications of solves; applied plans |

@@ -7,6 +7,7 @@
 //! | `web` | pages for people |
 //! | `region_summary` | the region summarized for pages |
 //! | `sampler` | samples of the region over time |
+//! | `autosize_advice` | which quantile and cooldown the history of a reservation recommends |
 //! | `supply` | how long the servers of each hardware type last |
 //! | `local` | the unix socket for administrators of this machine |
 //! | `archive`, `rehearsal`, `policies` | interfaces that `ras` implements: files of solves, simulated decisions, the compiler of policies |
@@ -19,6 +20,7 @@
 
 mod api;
 mod archive;
+mod autosize_advice;
 mod error;
 mod http;
 mod local;
@@ -42,6 +44,7 @@ pub use policies::{JudgePolicies, PolicyRefusal};
 pub use rehearsal::{Rehearse, Rehearsed, Stand};
 
 use api::described::{self, Described};
+use autosize_advice::AutosizeAdvice;
 use axum::Router;
 use axum::middleware::{from_fn_with_state, map_request};
 use axum_server::Server;
@@ -264,6 +267,7 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, Sampler) {
         approval_above: settings.approval_above,
         region_summaries: summaries,
         supply,
+        autosize_advice: AutosizeAdvice::default(),
         notifier,
         archive: settings.archive,
         open_metrics: settings.open_metrics,

@@ -25,11 +25,11 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Takes samples without end, and says after each day how long servers last.
+    /// Takes samples without end, and says after each day and each order how long servers last.
     pub(crate) async fn run(self) -> Infallible {
         tokio::select! {
             never = self.take_all() => never,
-            never = self.supply.follow(&self.broker) => never,
+            never = self.supply.follow(&self.broker, &self.region) => never,
         }
     }
 

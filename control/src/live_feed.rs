@@ -124,6 +124,10 @@ impl Topic {
             | Action::DecommissionCancelled
             | Action::HardwareTypeRenamed
             | Action::HardwareTypeRemoved
+            | Action::HardwareOrdered
+            | Action::HardwareOrderChanged
+            | Action::HardwareOrderArrived
+            | Action::HardwareOrderCancelled
             | Action::RolloutPaused
             | Action::RolloutResumed => &[Topic::Region],
         }

@@ -1,7 +1,10 @@
 //! Requests that follow demand: whether to keep, grow or shrink a request, with the reason.
 //!
 //! A request grows as soon as the forecast of the next hour's peak exceeds it, for servers take time to arrive. It shrinks
-//! slowly: by a tenth at most, once in a cooldown after any change, and never below what the last cooldown needed.
+//! slowly: by a tenth at most, once in a cooldown after any change, and never below what the last cooldown needed. Which quantile
+//! and cooldown suit a reservation its own history says: [`backtest`].
+
+pub mod backtest;
 
 use crate::series::{Series, Step};
 use crate::short::MethodError;
@@ -222,16 +225,46 @@ pub fn decide(
     now: i64,
 ) -> Result<Decision, SettingsError> {
     settings.check()?;
+    let window = Window::of(series, settings.cooldown);
+    let need = need(series, settings.quantile).ok().flatten();
+    let seen = need.zip(last_known(series)).map(|(need, (at, demand))| Seen {
+        need,
+        demand,
+        age: now.saturating_sub(at),
+        is_fresh: now.saturating_sub(at) <= i64::from(series.step().seconds()).saturating_mul(3),
+        peak: window.peak,
+        is_known: window.is_known && hours(series).values().flatten().count() >= KNOWN_HOURS,
+    });
+    Ok(rule(seen, settings, current, now))
+}
+
+/// What a decision rests on.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    /// The demand at the quantile of the next hour.
+    need: f64,
+    /// The last known demand.
+    demand: f64,
+    /// Seconds since it was observed.
+    age: i64,
+    /// Whether that is recent.
+    is_fresh: bool,
+    /// The peak of the last cooldown.
+    peak: f64,
+    /// Whether enough of the past is known to shrink.
+    is_known: bool,
+}
+
+/// The decision, by what is seen of the demand.
+fn rule(seen: Option<Seen>, settings: &Settings, current: &Current, now: i64) -> Decision {
     let Settings { quantile, min, max, cooldown } = *settings;
     let Current { request, changed_at } = *current;
     let percent = (quantile * 1e6).round() / 1e4;
-    let (needed, demand) = (need(series, quantile), last_known(series));
-    let (Ok(Some(need)), Some((at, demand))) = (needed, demand) else {
-        return Ok(Decision::keep(Reason::Unknown));
+    let Some(Seen { need, demand, age, is_fresh, peak, is_known }) = seen else {
+        return Decision::keep(Reason::Unknown);
     };
-    let fresh = i64::from(series.step().seconds()).saturating_mul(3);
-    if now.saturating_sub(at) > fresh {
-        return Ok(Decision::keep(Reason::Stale { seconds: now.saturating_sub(at) }));
+    if !is_fresh {
+        return Decision::keep(Reason::Stale { seconds: age });
     }
     let filled = demand >= request;
     let wanted = if filled { need.max(request * (1.0 + FILLED)) } else { need };
@@ -241,36 +274,34 @@ pub fn decide(
             true => Reason::Filled { demand },
             false => Reason::Forecast { need, percent },
         };
-        return Ok(Decision { action: Action::Grow(to), reason });
+        return Decision { action: Action::Grow(to), reason };
     }
     if request < min {
-        return Ok(Decision { action: Action::Grow(min), reason: Reason::Outside });
+        return Decision { action: Action::Grow(min), reason: Reason::Outside };
     }
     let rests = changed_at.is_none_or(|at| now.saturating_sub(at) >= i64::from(cooldown));
     if request > max {
-        return Ok(match rests {
+        return match rests {
             true => Decision { action: Action::Shrink(max), reason: Reason::Outside },
             false => Decision::keep(Reason::Cooldown),
-        });
+        };
     }
     if wanted > request {
-        return Ok(Decision::keep(Reason::AtMax { need, percent }));
+        return Decision::keep(Reason::AtMax { need, percent });
     }
-    let window = Window::of(series, cooldown);
-    let least = need.max(window.peak).clamp(min, max);
-    let fits = Decision::keep(Reason::Fits { need: need.max(window.peak), percent });
+    let least = need.max(peak).clamp(min, max);
     if request - least <= request * WORTHWHILE {
-        return Ok(fits);
+        return Decision::keep(Reason::Fits { need: need.max(peak), percent });
     }
-    if !window.is_known || hours(series).values().flatten().count() < KNOWN_HOURS {
-        return Ok(Decision::keep(Reason::Unknown));
+    if !is_known {
+        return Decision::keep(Reason::Unknown);
     }
     if !rests {
-        return Ok(Decision::keep(Reason::Cooldown));
+        return Decision::keep(Reason::Cooldown);
     }
     let to = least.max(request * (1.0 - SHRINK));
-    let reason = Reason::Unneeded { need: need.max(window.peak), percent };
-    Ok(Decision { action: Action::Shrink(to), reason })
+    let reason = Reason::Unneeded { need: need.max(peak), percent };
+    Decision { action: Action::Shrink(to), reason }
 }
 
 /// The time and value of the last known observation.

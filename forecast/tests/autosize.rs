@@ -1,5 +1,8 @@
 //! Requests that follow demand, over weeks of demand made to look real.
 
+use forecast::autosize::backtest::{
+    BacktestError, COOLDOWNS, Outcome, Sizing, Terms, Tried, backtest,
+};
 use forecast::autosize::{Action, Current, Reason, SHRINK, Settings, decide};
 use forecast::{Series, Step};
 use proptest::prelude::*;
@@ -96,6 +99,81 @@ fn a_request_covers_its_quantile_and_follows_demand_down() {
         // The request began at three times the demand; a day's peak is about 1.4 times its mean.
         assert!(idle < 0.8, "Q{quantile}: {idle} of the demand is idle after two weeks");
     }
+}
+
+/// The whole demand as a series.
+fn whole(demand: &[f64]) -> Series {
+    let values = demand.iter().copied().map(Some).collect();
+    Series::new(0, Step::FIVE_MINUTES, values).expect("valid")
+}
+
+const TERMS: Terms = Terms { chance: 0.01, min: 10.0, max: 2_000.0 };
+
+/// What a back-test says of a pair is what its decisions do, one by one.
+#[test]
+fn a_back_test_decides_as_a_server_does() {
+    let demand = demand(4, 14);
+    let found = backtest(&whole(&demand), &TERMS).expect("long enough");
+    let from = 7 * DAY;
+    let peak = demand[..from].iter().copied().fold(0.0, f64::max);
+    for (quantile, cooldown) in [(0.9, COOLDOWNS[0]), (0.99, COOLDOWNS[2])] {
+        let settings = Settings { quantile, min: TERMS.min, max: TERMS.max, cooldown };
+        let (sizes, changes) = follow(&demand, &settings, peak, from);
+        let is_pair =
+            |of: &&Tried| of.sizing == Sizing::Follows { quantile, cooldown_seconds: cooldown };
+        let tried = found.tried.iter().find(is_pair).expect("tried").outcome;
+        assert_eq!(tried.resizes, changes.len(), "Q{quantile}, {cooldown} s");
+        let share = short(&demand, &sizes, from);
+        assert!((tried.short_share() - share).abs() < 1e-9, "{tried:?}: {share}");
+        let used = &demand[from..];
+        let idle: f64 =
+            sizes.iter().zip(used).map(|(size, used)| (size - used).max(0.0) / 12.0).sum();
+        assert!((tried.idle_hours - idle).abs() < 1e-6 * idle, "{tried:?}: {idle}");
+    }
+}
+
+#[test]
+fn the_cheapest_pair_that_keeps_the_chance_is_recommended() {
+    let found = backtest(&whole(&demand(5, 42)), &TERMS).expect("long enough");
+    let chosen = found.tried[found.recommended.expect("a pair keeps 1 %")];
+    assert!(chosen.on_frontier && chosen.outcome.short_share() <= TERMS.chance, "{chosen:?}");
+    for of in &found.tried {
+        let Outcome { short_hours, idle_hours, .. } = of.outcome;
+        let keeps = of.outcome.short_share() <= TERMS.chance;
+        let follows = matches!(of.sizing, Sizing::Follows { .. });
+        assert!(!(keeps && follows) || idle_hours >= chosen.outcome.idle_hours, "{of:?}");
+        let beaten = found.tried.iter().any(|other| {
+            other.outcome.short_hours < short_hours && other.outcome.idle_hours <= idle_hours
+        });
+        assert!(!(of.on_frontier && beaten), "{of:?}");
+    }
+    // The second half had no say in the choice of the first.
+    let checked = found.checked.expect("the first half chooses one");
+    assert!(checked.outcome.short_share() <= 0.05, "{checked:?}");
+    // Demand that jumps each day cannot be covered by a small limit.
+    let low = Terms { max: 200.0, ..TERMS };
+    let none = backtest(&whole(&demand(5, 42)), &low).expect("long enough");
+    assert_eq!((none.recommended, none.checked), (None, None));
+}
+
+#[test]
+fn a_history_that_is_too_short_is_said() {
+    let days = |days: usize| backtest(&whole(&demand(1, days)), &TERMS).map(|of| of.judged_days);
+    assert_eq!(days(13), Err(BacktestError::TooShort { days: 13 }));
+    assert_eq!(days(14), Ok(7.0));
+    // A reservation that was created yesterday had no demand before.
+    let mut new = vec![0.0; 60 * DAY];
+    new.extend(demand(1, 2));
+    assert_eq!(backtest(&whole(&new), &TERMS), Err(BacktestError::TooShort { days: 2 }));
+    let zeros = backtest(&whole(&vec![0.0; 60 * DAY]), &TERMS);
+    assert_eq!(zeros, Err(BacktestError::TooShort { days: 0 }));
+    let values = vec![Some(1.0); 9];
+    let daily = Series::new(0, Step::DAY, values).expect("valid");
+    assert!(matches!(backtest(&daily, &TERMS), Err(BacktestError::Step { .. })));
+    let chance = backtest(&whole(&demand(1, 14)), &Terms { chance: f64::NAN, ..TERMS });
+    assert!(matches!(chance, Err(BacktestError::Chance(_))), "{chance:?}");
+    let limits = backtest(&whole(&demand(1, 14)), &Terms { min: 9.0, max: 1.0, ..TERMS });
+    assert!(matches!(limits, Err(BacktestError::Settings(_))), "{limits:?}");
 }
 
 #[test]

@@ -96,6 +96,10 @@ impl Wake {
             | Action::ProfileRemoved
             | Action::HardwareTypeRenamed
             | Action::HardwareTypeRemoved
+            | Action::HardwareOrdered
+            | Action::HardwareOrderChanged
+            | Action::HardwareOrderArrived
+            | Action::HardwareOrderCancelled
             | Action::HardwareTypeAdded => none,
             // Servers that can be lent, and borrowers.
             Action::RegionSettingsSet

@@ -8,6 +8,7 @@ mod contract;
 mod files;
 mod forecast;
 mod groups;
+mod hardware_order;
 mod incidents;
 mod inventory;
 mod maintenance;
@@ -32,10 +33,13 @@ pub use config::ConfigAction;
 pub use contract::{ContractAction, ContractOf, SetContract};
 pub use files::{Audit, Demo, FleetProfile, Generate, Inspect, Report, Solve, State};
 pub use forecast::{
-    DailySeries, DemandForecast, ForecastCommand, Lead, OrdersForecast, PlanForecast, SeriesFile,
-    SparesForecast, WarmForecast,
+    AutosizeForecast, DailySeries, DemandForecast, ForecastCommand, Lead, OrdersForecast,
+    PlanForecast, SeriesFile, SparesForecast, WarmForecast,
 };
 pub use groups::{OpsCommand, RegionCommand, ResultCommand, SnapshotCommand, new_name};
+pub use hardware_order::{
+    AddOrders, ApplyOrders, ChangeOrder, HardwareOrderAction, HardwareOrderOf, OneOrder,
+};
 pub use incidents::{
     Drill, EmergencyAction, Loans, Outages, OutagesAction, Rehearse, Replacements,
 };

@@ -89,6 +89,8 @@ ids! {
     RecallId,
     /// An order to a host: it executes a move or a recall.
     OrderId,
+    /// An order of hardware.
+    HardwareOrderId,
     /// An emergency.
     EmergencyId,
     /// A token.

@@ -17,15 +17,15 @@ pub use connection::{Address, Broker, MIGRATOR, OpenError, POSTGRES_MIN, REGION}
 pub use document::Document;
 pub use error::{DbError, Fault};
 pub use id::{
-    BatchId, EmergencyId, JobId, MaintenanceId, MaintenancePlanId, MoveId, OperationId, OrderId,
-    PlanId, PublicationId, RecallId, RequestId, SolveId, TokenId, WindowId,
+    BatchId, EmergencyId, HardwareOrderId, JobId, MaintenanceId, MaintenancePlanId, MoveId,
+    OperationId, OrderId, PlanId, PublicationId, RecallId, RequestId, SolveId, TokenId, WindowId,
 };
 pub use latency::{STATEMENT_WITHIN, StatementTimes, note_statement, statement_times};
 pub use lease::{LeaseTerm, keep_lease, since_boot};
 pub use read_throttle::{PriorityReaders, Waiting};
 pub use state::{
-    EmergencyState, JobState, MaintenanceState, MoveState, OperationState, PlanState, RecallState,
-    ReplacementState, RequestState, SolveState, State, UnfinishedState,
+    EmergencyState, HardwareOrderState, JobState, MaintenanceState, MoveState, OperationState,
+    PlanState, RecallState, ReplacementState, RequestState, SolveState, State, UnfinishedState,
 };
 pub use text::storable;
 

@@ -34,7 +34,7 @@ pub trait State: Copy + PartialEq + 'static {
 }
 
 words::serialize_as_word! {
-    SolveState, JobState, RequestState, EmergencyState, RecallState,
+    SolveState, JobState, RequestState, EmergencyState, RecallState, HardwareOrderState,
 }
 
 /// Reads a state's word.
@@ -395,6 +395,43 @@ impl State for EmergencyState {
             Some(Asked) => matches!(self, Granted | Refused | Cancelled),
             Some(Granted) => self == Ended,
             Some(_) => false,
+        }
+    }
+}
+
+/// The state of an order of hardware.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HardwareOrderState {
+    /// Its servers are on their way.
+    Open,
+    /// They are racked.
+    Arrived,
+    /// They will not come.
+    Cancelled,
+}
+
+impl State for HardwareOrderState {
+    const MACHINE: &'static str = "hardware_orders";
+    const ALL: &'static [HardwareOrderState] =
+        &[HardwareOrderState::Open, HardwareOrderState::Arrived, HardwareOrderState::Cancelled];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            HardwareOrderState::Open => "open",
+            HardwareOrderState::Arrived => "arrived",
+            HardwareOrderState::Cancelled => "cancelled",
+        }
+    }
+
+    /// Each has a day of its own, and is late after it.
+    fn longest_stay(self) -> Option<Duration> {
+        None
+    }
+
+    fn may_follow(self, source: Option<HardwareOrderState>) -> bool {
+        match source {
+            None => self == HardwareOrderState::Open,
+            Some(source) => source == HardwareOrderState::Open && self != source,
         }
     }
 }

@@ -114,6 +114,10 @@ impl AffectedServers {
             | Action::ElasticEnded
             | Action::HardwareTypeAdded
             | Action::HardwareTypeRemoved
+            | Action::HardwareOrdered
+            | Action::HardwareOrderChanged
+            | Action::HardwareOrderArrived
+            | Action::HardwareOrderCancelled
             | Action::RolloutPaused
             | Action::RolloutResumed => {}
             Action::TargetsPublished => match subject.and_then(|version| version.parse().ok()) {

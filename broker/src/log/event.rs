@@ -15,14 +15,14 @@ use crate::log::trail::{Action, TargetVersion};
 use crate::moves::origin::MoveReason;
 use crate::queue::cause::Cause;
 use crate::requests::request::RequestSpec;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 use decisions::maintenance::lifecycle::MaintenanceReason;
 use decisions::outage::OutageReason;
 use decisions::preemption::Preemption;
 use fleet::edit::{Racked, RegionSettings, Relocated};
 use fleet::{
-    HardwareTypeName, MsbName, Name, ReservationKind, ReservationName, Scope, ServerName,
-    UnavailabilityKind,
+    DatacenterName, HardwareTypeName, MsbName, Name, ReservationKind, ReservationName, Scope,
+    ServerName, UnavailabilityKind,
 };
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -201,6 +201,10 @@ events! {
     DecommissionCancelled { servers: BTreeSet<&'a str> }
     HardwareTypeRenamed { name: &'a str }
     HardwareTypeRemoved {}
+    HardwareOrdered { #[serde(flatten)] of: Ordered<'a> }
+    HardwareOrderChanged { before: Ordered<'a>, after: Ordered<'a> }
+    HardwareOrderArrived { #[serde(flatten)] of: Ordered<'a> }
+    HardwareOrderCancelled { #[serde(flatten)] of: Ordered<'a> }
     RolloutPaused { why: &'a str }
     RolloutResumed {}
     SolveAwaitsApproval { in_use_moves: u64, servers: usize }
@@ -329,6 +333,15 @@ pub(crate) struct PromiseChange<'a> {
 pub(crate) struct LimitSet {
     pub(crate) of: String,
     pub(crate) limit: f64,
+}
+
+/// What an order of hardware is for.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Ordered<'a> {
+    pub(crate) hardware_type: &'a HardwareTypeName,
+    pub(crate) datacenter: &'a DatacenterName,
+    pub(crate) servers: u32,
+    pub(crate) expected_on: NaiveDate,
 }
 
 /// The size of a shared buffer before.

@@ -141,6 +141,14 @@ pub enum Action {
     HardwareTypeRenamed,
     /// A hardware type without servers was removed. Subject: the type.
     HardwareTypeRemoved,
+    /// Servers were ordered. Subject: the order.
+    HardwareOrdered,
+    /// The number or the day of an order of hardware was changed. Subject: the order.
+    HardwareOrderChanged,
+    /// The servers of an order are racked. Subject: the order.
+    HardwareOrderArrived,
+    /// An order of hardware was cancelled. Subject: the order.
+    HardwareOrderCancelled,
     /// The rollout of a host profile was paused. Subject: the reservation.
     RolloutPaused,
     /// The rollout of a host profile was resumed. Subject: the reservation.
@@ -187,6 +195,10 @@ impl Action {
                 | Action::ProfileSet
                 | Action::ProfileRemoved
                 | Action::HardwareTypeAdded
+                | Action::HardwareOrdered
+                | Action::HardwareOrderChanged
+                | Action::HardwareOrderArrived
+                | Action::HardwareOrderCancelled
                 | Action::RolloutPaused
                 | Action::RolloutResumed
         )
@@ -242,7 +254,11 @@ impl Action {
             | Action::SolveAwaitsApproval
             | Action::SolveApproved
             | Action::SolveRejected
-            | Action::SolveCancelled => Subject::Id,
+            | Action::SolveCancelled
+            | Action::HardwareOrdered
+            | Action::HardwareOrderChanged
+            | Action::HardwareOrderArrived
+            | Action::HardwareOrderCancelled => Subject::Id,
             Action::TokenCreated
             | Action::TokenRevoked
             | Action::QuotaSet
@@ -258,7 +274,7 @@ impl Action {
     }
 
     /// Every action.
-    pub const ALL: [Action; 61] = [
+    pub const ALL: [Action; 65] = [
         Action::SnapshotLoaded,
         Action::TargetsPublished,
         Action::UnavailabilityRecorded,
@@ -313,6 +329,10 @@ impl Action {
         Action::DecommissionCancelled,
         Action::HardwareTypeRenamed,
         Action::HardwareTypeRemoved,
+        Action::HardwareOrdered,
+        Action::HardwareOrderChanged,
+        Action::HardwareOrderArrived,
+        Action::HardwareOrderCancelled,
         Action::RolloutPaused,
         Action::RolloutResumed,
         Action::SolveAwaitsApproval,
@@ -379,6 +399,10 @@ impl Action {
             Action::DecommissionCancelled => "decommission_cancelled",
             Action::HardwareTypeRenamed => "hardware_type_renamed",
             Action::HardwareTypeRemoved => "hardware_type_removed",
+            Action::HardwareOrdered => "hardware_ordered",
+            Action::HardwareOrderChanged => "hardware_order_changed",
+            Action::HardwareOrderArrived => "hardware_order_arrived",
+            Action::HardwareOrderCancelled => "hardware_order_cancelled",
             Action::RolloutPaused => "rollout_paused",
             Action::RolloutResumed => "rollout_resumed",
             Action::SolveAwaitsApproval => "solve_awaits_approval",
@@ -403,7 +427,7 @@ pub enum Subject {
     Msb,
     /// A reservation.
     Reservation,
-    /// An unavailability event, a window, a plan or a solve, by id.
+    /// An unavailability event, a window, a plan, a solve or an order of hardware, by id.
     Id,
     /// A token, an owner, an RRU profile, a policy or a hardware type.
     Name,

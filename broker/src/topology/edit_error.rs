@@ -2,6 +2,8 @@
 
 use crate::infra::document::Document;
 use crate::infra::error::DbError;
+use crate::infra::id::HardwareOrderId;
+use crate::infra::state::{HardwareOrderState, State};
 use fleet::edit::WrongField;
 use fleet::{HardwareTypeName, ReservationName};
 use serde::Serialize;
@@ -19,6 +21,10 @@ pub enum EditError {
     UnknownType { name: HardwareTypeName },
     #[error("there is no elastic reservation {name:?}")]
     UnknownElastic { name: ReservationName },
+    #[error("there is no order {id:?}")]
+    UnknownOrder { id: String },
+    #[error("order {id} is {}: only open orders are changed", state.as_str())]
+    OrderEnded { id: HardwareOrderId, state: HardwareOrderState },
     #[error("it has changed since it was seen")]
     Stale { current: String },
     #[error("the idempotency key was taken by another request")]

@@ -67,7 +67,10 @@ pub(crate) mod sql {
                     WHERE h.hardware_type = $1 ORDER BY 1) x HAVING count(*) > 0 \
             UNION ALL SELECT 'quotas', string_agg(owner, ', '), count(*) FROM \
                 (SELECT q.owner FROM quota_limits q JOIN hardware_types h USING (hardware_type_id) \
-                    WHERE h.hardware_type = $1 ORDER BY 1) x HAVING count(*) > 0";
+                    WHERE h.hardware_type = $1 ORDER BY 1) x HAVING count(*) > 0 \
+            UNION ALL SELECT 'open orders', string_agg(order_id::text, ', '), count(*) FROM \
+                (SELECT o.order_id FROM hardware_orders o JOIN hardware_types h USING (hardware_type_id) \
+                    WHERE h.hardware_type = $1 AND o.state = 'open' ORDER BY 1) x HAVING count(*) > 0";
         REMOVE = "UPDATE hardware_types SET removed = true WHERE hardware_type = $1";
         REMOVE_BUFFER = "DELETE FROM reservations r USING hardware_types h WHERE h.hardware_type = $1 \
             AND r.buffer_type_id = h.hardware_type_id AND r.made";
@@ -239,6 +242,7 @@ impl Broker {
                 ("requests", Some(of)) => {
                     format!("wait until they are decided, or cancel them: {of}")
                 }
+                ("open orders", Some(of)) => format!("cancel them: {of}"),
                 (_, of) => format!("take it out of them first: {}", of.as_deref().unwrap_or("")),
             };
             WrongField::new("hardware_type", "in_use", format!("{count} {what} use it: {first}"))

@@ -1,4 +1,4 @@
-//! The parts of a region: places, hardware types, RRU profiles; operators' edits; decommissions.
+//! The parts of a region: places, hardware types, orders of hardware, RRU profiles; operators' edits; decommissions.
 
 pub(crate) mod decommission;
 pub(crate) mod edit;
@@ -6,6 +6,7 @@ pub(crate) mod edit_error;
 pub(crate) mod editing;
 pub(crate) mod elastic;
 pub(crate) mod hardware;
+pub(crate) mod hardware_order;
 pub(crate) mod places;
 pub(crate) mod profile;
 pub(crate) mod shared_buffer;
@@ -15,6 +16,9 @@ pub use edit::{EditAnswer, StoredSettings};
 pub use edit_error::EditError;
 pub use elastic::{Elastic, ElasticEnd};
 pub use hardware::{HardwareType, SharedBuffer};
+pub use hardware_order::{
+    HardwareOrder, HardwareOrderAnswer, HardwareOrderAsked, HardwareOrderChange,
+};
 pub use profile::{ProfileError, RruProfile};
 
 /// The statements of this room, by module and name.
@@ -23,6 +27,7 @@ pub(crate) const STATEMENTS: &[crate::Statements] = &[
     edit::sql::ALL,
     elastic::sql::ALL,
     hardware::sql::ALL,
+    hardware_order::sql::ALL,
     places::sql::ALL,
     profile::sql::ALL,
 ];

@@ -19,6 +19,7 @@ mod lost;
 mod maintenance;
 mod metrics;
 mod moves;
+mod orders;
 mod plan;
 mod policies;
 mod private;

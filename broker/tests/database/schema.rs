@@ -106,6 +106,7 @@ async fn states_match_the_schema() {
     check_states::<JobState>(&database).await;
     check_states::<ReplacementState>(&database).await;
     check_states::<EmergencyState>(&database).await;
+    check_states::<broker::HardwareOrderState>(&database).await;
     check_states::<RecallState>(&database).await;
     check_states::<MaintenanceState>(&database).await;
     check_states::<RequestState>(&database).await;

@@ -1,6 +1,6 @@
 //! Metrics in the text format of Prometheus.
 
-use crate::supply::RegionSupply;
+use crate::supply::{Place, RegionSupply};
 use broker::{
     EmergencyState, FailedMoveCount, FailureReason, JobKind, JobState, LastSolve, Metrics,
     MoveOrigin, MoveReason, MoverSeconds, REPLACED_WITHIN, ReplacementState, STATEMENT_WITHIN,
@@ -204,8 +204,7 @@ fn process(page: &Page, here: &ProcessMetrics) -> Result<(), prometheus::Error> 
     }
 }
 
-/// How long servers last, at the default quantile of demand. Types and datacenters are named to callers that may read the
-/// region.
+/// How long servers last at the default quantile. Types and datacenters are named to callers that may read the region.
 fn supply(page: &Page, of: &RegionSupply, named: bool) -> Result<(), prometheus::Error> {
     let all = of.by_urgency(QUANTILE);
     let states = Supply::WORDS.map(|word| {
@@ -218,14 +217,20 @@ fn supply(page: &Page, of: &RegionSupply, named: bool) -> Result<(), prometheus:
         ["state"],
         states,
     )?;
-    let rows = all.iter().filter(|_| named).filter_map(|(of, lasts)| {
-        Some(([of.hardware_type.clone(), of.datacenter.clone()], lasts.days()? as f64))
-    });
+    let name = |of: &Place| [of.hardware_type.clone(), of.datacenter.clone()];
+    let shown = || all.iter().filter(|_| named);
+    let rows = shown().filter_map(|(of, lasts)| Some((name(of), lasts.days()? as f64)));
     page.gauges(
         "ras_runs_out_days",
-        "days until demand exceeds the servers of a hardware type in a datacenter (Q70); 0: none is free now",
+        "days until demand exceeds the servers of a hardware type in a datacenter (Q70), orders included from their day on; 0: none is free now",
         ["hardware_type", "datacenter"],
         rows,
+    )?;
+    page.gauges(
+        "ras_servers_late",
+        "servers of open orders whose day has passed, which ras_runs_out_days does not count",
+        ["hardware_type", "datacenter"],
+        shown().map(|(of, _)| (name(of), of.expected.late as f64)).filter(|(_, late)| *late > 0.0),
     )
 }
 

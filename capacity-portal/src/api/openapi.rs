@@ -4,9 +4,10 @@
 use super::ops::maintenance::PLANNED_SCOPES;
 use crate::http::problem_types::TYPES;
 use broker::{
-    Cause, EmergencyState, FailureReason, GrantPolicy, MaintenanceState, MoveOrigin, MoveReason,
-    MoveState, OperationState, OperationSubject, PastKind, PlanState, ReplacementState,
-    RequestChangeKind, RequestState, Role, ServerState, SolveState, State, TokenState,
+    Cause, EmergencyState, FailureReason, GrantPolicy, HardwareOrderState, MaintenanceState,
+    MoveOrigin, MoveReason, MoveState, OperationState, OperationSubject, PastKind, PlanState,
+    ReplacementState, RequestChangeKind, RequestState, Role, ServerState, SolveState, State,
+    TokenState,
 };
 use control::admission::REASONS;
 use decisions::admission::Wait;
@@ -111,6 +112,7 @@ fn words() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         ("Solve", "state", states::<SolveState>()),
         ("Solve", "cause", Cause::ALL.map(Cause::as_str).to_vec()),
         ("Solve", "reason", FailureReason::ALL.map(FailureReason::as_str).to_vec()),
+        ("HardwareOrder", "state", states::<HardwareOrderState>()),
         ("TokenAsked", "role", Role::ALL.map(Role::as_str).to_vec()),
         ("TokenOf", "state", TokenState::ALL.map(TokenState::as_str).to_vec()),
         ("Whoami", "roles", Role::ALL.map(Role::as_str).to_vec()),

@@ -60,6 +60,7 @@ pub(crate) const TYPES: &[(&str, &str)] = &[
         "The plan does not grant every change in full. `limits` and `alternatives` say what would help.",
     ),
     ("not_guaranteed", "This is possible only for guaranteed reservations."),
+    ("not_open", "The order of hardware has arrived or is cancelled."),
     ("not_publishable", "The targets of the solve break a rule on the region as it is now."),
     (
         "nothing_fits",
@@ -120,6 +121,7 @@ pub(crate) const TYPES: &[(&str, &str)] = &[
     ("unknown_maintenance", "There is no such window or plan of maintenance."),
     ("unknown_msb", "The region has no such MSB."),
     ("unknown_operation", "There is no such operation, or it is of another owner."),
+    ("unknown_order", "There is no such order of hardware."),
     ("unknown_plan", "There is no such plan, or it is of another owner."),
     ("unknown_policy", "There is no such policy, or none in force."),
     ("unknown_profile", "There is no such RRU profile."),

@@ -5,6 +5,7 @@ use super::followers::PageFollowers;
 use super::problem::Problem;
 use super::timeout::in_time;
 use crate::archive::Archive;
+use crate::autosize_advice::AutosizeAdvice;
 use crate::policies::JudgePolicies;
 use crate::region_summary::RegionSummaries;
 use crate::rehearsal::Rehearse;
@@ -49,6 +50,7 @@ pub(crate) struct Site {
     pub(crate) approval_above: Option<u64>,
     pub(crate) region_summaries: RegionSummaries,
     pub(crate) supply: SupplyCache,
+    pub(crate) autosize_advice: AutosizeAdvice,
     /// Whether metrics of single reservations need no token even where reads do.
     pub(crate) open_metrics: bool,
 }

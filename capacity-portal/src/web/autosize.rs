@@ -6,6 +6,7 @@ use super::live::topics;
 use super::request_fields::{Fields, value};
 use super::ui::{self, Mood};
 use crate::api::v1::autosize::{found, remove_for, set_for};
+use crate::autosize_advice::Advice;
 use crate::http::auth::Role;
 use crate::http::{Problem, Site, field};
 use api_types::autosize::{Autosize, AutosizeAsked, AutosizeDecision};
@@ -16,8 +17,12 @@ use broker::AutosizeMetric;
 use chrono::{DateTime, TimeDelta, Utc};
 use control::Topic;
 use fleet::Reservation;
+use forecast::autosize::backtest::{Sizing, Terms, Tried};
 use maud::{Markup, html};
 use report::number;
+
+/// The accepted share of short hours of what is recommended.
+const CHANCE: f64 = 0.01;
 
 /// Seconds of an hour: the form has the cooldown in hours.
 const HOUR: f64 = 3_600.0;
@@ -56,6 +61,9 @@ pub(super) async fn section(
     now: DateTime<Utc>,
 ) -> Result<Markup, Problem> {
     let (autosize, version) = found(site, reader.caller(), of.id.to_string()).await?;
+    let (min, max) = autosize.settings.as_ref().map_or((0.0, 1e9), |of| (of.min_rru, of.max_rru));
+    let terms = Terms { chance: CHANCE, min, max };
+    let advice = site.autosize_advice.of(&site.broker, &of.id, terms, now).await?;
     let may_change = reader.may(Role::Owner) && reader.acts_for(&of.owner).is_ok();
     Ok(html! {
         section #autosize data-live=(topics(&[Topic::Region, Topic::Requests])) {
@@ -63,9 +71,60 @@ pub(super) async fn section(
             p.lead { "Every ten minutes the peak of the next hour is forecast. The request grows at once where the forecast exceeds it; it shrinks by at most a tenth, "
                 "once in a cooldown. Each change is an ordinary request: it is planned, quotas and approvals apply, and it may be refused." }
             (settings(&autosize, now))
+            (advised(&advice))
             @if may_change { (form(&autosize, &version, reader)) }
         }
     })
+}
+
+/// What the last weeks recommend.
+fn advised(advice: &Advice) -> Markup {
+    let backtest = match &**advice {
+        Ok(backtest) => backtest,
+        Err(error) => {
+            return html! { p.note { "No quantile and cooldown are recommended: " (error) "." } };
+        }
+    };
+    let chance = number::percent_round(CHANCE);
+    let is_recommended = |at: usize| backtest.recommended == Some(at);
+    let shown = backtest.tried.iter().enumerate();
+    let shown: Vec<(usize, &Tried)> =
+        shown.filter(|(at, of)| of.on_frontier || is_recommended(*at)).collect();
+    html! {
+        p { strong { "Recommended by the last " (number::decimal(backtest.judged_days.round())) " days: " }
+            @match backtest.recommended.map(|at| &backtest.tried[at]) {
+                Some(of) => { (sized(of.sizing)) ". It would have been short in " (number::count(of.outcome.short_hours)) " of "
+                    (number::count(of.outcome.hours)) " hours, " (chance) " at most, with " (number::percent(of.outcome.idle_share())) " idle." }
+                None => { "none. No pair keeps the share of short hours at " (chance) "." }
+            } }
+        details { summary { "Quantiles and cooldowns that were tried" }
+            div.scroll { table role="table" {
+                caption.quiet { "Those that no other one beats, on the demand of the last weeks" }
+                thead { tr { th scope="col" { "Request" } th.n scope="col" { "Short hours" } th.n scope="col" { "Idle" }
+                    th.n scope="col" { "Idle, RRU-hours" } th.n scope="col" { "Changes a day" } } }
+                tbody { @for (at, of) in shown { tr {
+                    th scope="row" { (sized(of.sizing)) @if is_recommended(at) { " " (ui::state(Mood::Good, "recommended")) } }
+                    td.n { (number::count(of.outcome.short_hours)) }
+                    td.n { (number::percent(of.outcome.idle_share())) }
+                    td.n { (number::decimal(of.outcome.idle_hours.round())) }
+                    td.n { (number::decimal((10.0 * of.outcome.resizes as f64 / backtest.judged_days).round() / 10.0)) }
+                } } }
+            } }
+            p.note { "The same, and all others: " code { "ras forecast autosize --reservation NAME" } ". A request that was too small hides demand." }
+        }
+    }
+}
+
+fn sized(of: Sizing) -> String {
+    match of {
+        Sizing::Follows { quantile, cooldown_seconds } => {
+            let hours = f64::from(cooldown_seconds) / HOUR;
+            format!("Q{}, cooldown {} h", number::decimal(100.0 * quantile), number::decimal(hours))
+        }
+        Sizing::Stays { above } => {
+            format!("stays {} above the first peak", number::percent_round(above))
+        }
+    }
 }
 
 fn settings(autosize: &Autosize, now: DateTime<Utc>) -> Markup {

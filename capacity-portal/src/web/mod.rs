@@ -14,7 +14,7 @@
 //! | `request`, `request_form`, `request_fields`, `plan` | requests for capacity: page, form, fields; the plan and its application |
 //! | `solves`, `solve`, `heat` | the list; one solve; shares of reservations in MSBs |
 //! | `list`, `inventory` | lists as tables; servers, racks, MSBs and hardware types of the region; one rack |
-//! | `supply` | how long the servers of each hardware type last |
+//! | `supply`, `hardware_orders` | how long the servers of each hardware type last; servers on order |
 //! | `search` | everything that has a name or an id |
 //! | `servers`, `server` | servers of a reservation; one server and its history |
 //! | `history`, `chart` | the region over time; charts with their tables |
@@ -43,6 +43,7 @@ mod errors;
 mod events;
 mod failures;
 mod give_way;
+mod hardware_orders;
 mod heat;
 mod history;
 mod inventory;
@@ -95,6 +96,10 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/racks/{name}", get(inventory::rack))
         .route("/hardware-types", get(inventory::hardware_types))
         .route("/supply", get(supply::show))
+        .route("/supply/orders", post(hardware_orders::add))
+        .route("/supply/orders/{id}/change", post(hardware_orders::change))
+        .route("/supply/orders/{id}/arrive", post(hardware_orders::arrive))
+        .route("/supply/orders/{id}/cancel", post(hardware_orders::cancel))
         .route("/msbs", get(inventory::msbs))
         .route("/msbs/{name}", get(rack_map::show))
         .route("/reservations", get(reservations::show))

@@ -1,6 +1,7 @@
 //! How long servers last: what reservations hold, forecast by hardware type and datacenter, against what is there.
 
 use super::chart::{Across, Chart, Scale, Series, Unit};
+use super::hardware_orders;
 use super::inventory::LISTS;
 use super::layout::{NavItem, Page, RegionReader};
 use super::link;
@@ -29,7 +30,7 @@ const CHARTS: usize = 4;
 /// Days of the past that a chart shows.
 const SHOWN: usize = 90;
 
-static COLUMNS: [Column; 12] = [
+static COLUMNS: [Column; 15] = [
     Column::new("hardware_type", "Type", Shown::Link(link::supply_of_type)),
     Column::new("datacenter", "Datacenter", Shown::Text),
     Column::new("state", "Supply", Shown::State(mood)),
@@ -38,6 +39,9 @@ static COLUMNS: [Column; 12] = [
     Column::new("servers", "Servers", Shown::Count),
     Column::new("held", "Held", Shown::Count),
     Column::new("free", "Free", Shown::Count),
+    Column::new("on_order", "On order", Shown::Count),
+    Column::new("late", "Late", Shown::Count),
+    Column::new("next_arrival_on", "Next arrival", Shown::Text).extra(),
     Column::new("highest", "Highest forecast", Shown::Number),
     Column::new("error", "Error of the forecast", Shown::Drawn(error)),
     Column::new("method", "Method", Shown::Text).extra(),
@@ -68,7 +72,7 @@ pub(super) async fn show(
     let asked =
         (!asked.is_empty()).then(|| asked.parse().map_err(|_| not_a_number())).transpose()?;
     let quantile = quantile(asked)?;
-    let supply = in_time(site.supply.current(&site.broker)).await?;
+    let supply = in_time(site.supply.current(&site.broker, &site.region)).await?;
     let names =
         |of: fn(&Place) -> &String| -> BTreeSet<&String> { supply.places.iter().map(of).collect() };
     let choices = [
@@ -101,14 +105,15 @@ pub(super) async fn show(
     let shown =
         shown.into_iter().filter(|(of, _)| is_shown(of) && of.outlook.is_some()).take(CHARTS);
     let level = level(quantile);
+    let orders = hardware_orders::section(&site, &reader).await?;
     let body = html! {
         div.head { div { h1 { "Supply" }
             p.facts { span { "How long the servers of each hardware type last in each datacenter." }
                 @if let Some(day) = supply.last_day { span { "History until " (day) } } } } }
         (switch(&LISTS, PATH))
         p.lead { "What reservations hold is forecast for " (horizon()) " days from the daily peaks of the region’s own history. A type runs out on the first day on which "
-            (level) " of that forecast exceeds the servers in service: demand stays below " (level) " in "
-            (number::decimal(100.0 * quantile)) " of 100 cases. Servers on order are not counted." }
+            (level) " of that forecast exceeds the servers in service and those on order until then: demand stays below " (level) " in "
+            (number::decimal(100.0 * quantile)) " of 100 cases." }
         nav aria-label="Quantile of demand" { ul.switch {
             @for of in QUANTILES {
                 @let chosen = if of == QUANTILE { String::new() } else { of.to_string() };
@@ -117,7 +122,8 @@ pub(super) async fn show(
         } }
         (part)
         @for (of, lasts) in shown { (chart(&supply, of, lasts, quantile)) }
-        p.note { "What to order, when, and which orders to cancel: " code { "ras forecast orders" } " gives the same dates, and counts servers on order." }
+        (orders)
+        p.note { "What to order, when, and which orders to cancel: " code { "ras forecast orders" } " gives the same dates." }
     };
     let page = Page { nav: NavItem::Inventory, title: "Supply", charts: true, body };
     Ok(page.show(&reader).into_response())
@@ -138,7 +144,8 @@ fn chart(supply: &RegionSupply, of: &Place, lasts: Supply, quantile: f64) -> Mar
     let at = (0..past.len() + ahead).map(|day| first + 86_400.0 * day as f64).collect();
     let held = past.iter().map(|day| day.map(|(held, _)| held as f64));
     let there = past.iter().map(|day| day.map(|(_, servers)| servers as f64));
-    let there = there.chain(std::iter::repeat_n(Some(of.servers as f64), ahead));
+    let arrived = |day| Some(of.servers as f64 + of.expected.arrived_by(day));
+    let there = there.chain((0..ahead).map(arrived));
     let band = |quantile: f64| {
         std::iter::repeat_n(None, past.len()).chain(of.demand(quantile).into_iter().map(Some))
     };
@@ -157,7 +164,7 @@ fn chart(supply: &RegionSupply, of: &Place, lasts: Supply, quantile: f64) -> Mar
                 series: vec![
                     Series::with_gaps("Forecast Q50", "s2", band(0.5)),
                     Series::with_gaps("Forecast Q90", "s2", band(0.9)).band(),
-                    Series::with_gaps("In service", "bound", there),
+                    Series::with_gaps("In service, with orders", "bound", there),
                     Series::with_gaps("Held", "in-use", held),
                 ],
             }.show())

@@ -13,6 +13,7 @@ mod figures;
 mod foreign;
 mod give_way;
 mod guarantee;
+mod hardware_orders;
 mod history;
 mod list_pages;
 mod lists;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// 120 days with a sample at noon. Of C4 in dc2, 40 servers are held on the first day and one more on each, and 10 are free
 /// on the last. C5 is held for the last ten days only. C6 is held in full. C7 is level.
-const HISTORY: &str = "
+pub const HISTORY: &str = "
     CREATE TEMP TABLE days AS SELECT n, to_timestamp(floor(extract(epoch FROM clock_timestamp()) / 86400) * 86400 \
         - n * 86400 + 43200) AS at FROM generate_series(1, 120) n;
     INSERT INTO usage_samples SELECT at FROM days;
@@ -21,7 +21,7 @@ const HISTORY: &str = "
             WHEN 'C5' THEN CASE WHEN n > 10 THEN 0 ELSE 5 END WHEN 'C6a' THEN 20 WHEN 'C7a' THEN 40 ELSE 8 END, 0, 0
         FROM days, usage_cells WHERE datacenter = 'dc2'";
 
-async fn of_type(place: &Place, query: &str, name: &str) -> Value {
+pub async fn of_type(place: &Place, query: &str, name: &str) -> Value {
     let (status, found) = place.get(&format!("/ops/v1/supply{query}")).await;
     assert_eq!(status, 200, "{found}");
     let rows = found["supply"].as_array().expect("rows");
@@ -29,7 +29,7 @@ async fn of_type(place: &Place, query: &str, name: &str) -> Value {
     row.unwrap_or_else(|| panic!("no {name} in {found}")).clone()
 }
 
-fn date(of: &Value) -> NaiveDate {
+pub fn date(of: &Value) -> NaiveDate {
     serde_json::from_value(of.clone()).expect("a date")
 }
 

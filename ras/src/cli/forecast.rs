@@ -1,10 +1,12 @@
 //! Arguments of `ras forecast`.
 
+mod autosize;
 mod long;
 mod plan;
 mod series;
 mod spares;
 
+pub use autosize::AutosizeForecast;
 pub use long::{DailySeries, DemandForecast, Lead, OrdersForecast};
 pub use plan::PlanForecast;
 pub use series::SeriesFile;
@@ -26,6 +28,8 @@ pub enum ForecastCommand {
     Orders(OrdersForecast),
     /// Say who is short in the coming weeks if requests grow, an MSB is lost or no order arrives
     Plan(Box<PlanForecast>),
+    /// Say which quantile and cooldown suit requests that follow demand, by what each would have done
+    Autosize(AutosizeForecast),
     /// Say how many spares each hardware type needs, from its failures
     Spares(SparesForecast),
 }

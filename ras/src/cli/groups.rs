@@ -3,6 +3,7 @@
 use super::apply::{ExplainResult, Next};
 use super::contract::ContractOf;
 use super::files::{Audit, Generate, Inspect, Report};
+use super::hardware_order::HardwareOrderOf;
 use super::incidents::{Drill, EmergencyAction, Loans, Outages, Rehearse, Replacements};
 use super::inventory::ImportCsv;
 use super::maintenance::Maintenance;
@@ -87,6 +88,8 @@ pub enum RegionCommand {
     Server(ServerEdit),
     /// List, add, rename and remove hardware types
     Hardware(Hardware),
+    /// Enter servers on order, and say when they arrive; dates on which types run out count them
+    Order(HardwareOrderOf),
     /// List and set shared buffers, by hardware type and in servers
     Buffer(Buffer),
     /// Create, change and end elastic reservations, which borrow idle buffers

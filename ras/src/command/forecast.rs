@@ -1,5 +1,6 @@
 //! `ras forecast`
 
+mod autosize;
 mod long;
 mod orders;
 mod plan;
@@ -26,7 +27,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// What is read of a region's history: the servers that each reservation uses.
-const USED: Wanted = Wanted { grain: Grain::Sample, value: "used", by: &["reservation"] };
+const USED: Wanted = Wanted { grain: Grain::Sample, value: "used", by: &["reservation"], days: 30 };
 
 /// The page of the answer.
 const PAGE: &str = "warm.html";
@@ -37,6 +38,7 @@ pub(super) fn run(command: &ForecastCommand, context: &Context) -> Result<Verdic
         ForecastCommand::Demand(options) => long::demand(options, context),
         ForecastCommand::Orders(options) => orders::run(options, context),
         ForecastCommand::Plan(options) => plan::run(options, context),
+        ForecastCommand::Autosize(options) => autosize::run(options, context),
         ForecastCommand::Spares(options) => spares::run(options, context),
     }
 }

@@ -44,7 +44,11 @@ fn orders_of_a_region_have_the_dates_that_its_server_names() {
         for of in served["supply"].as_array().expect("rows") {
             let word = |member: &str| of[member].as_str().expect("text");
             let name = format!("{}/{}", word("hardware_type"), word("datacenter"));
-            let order = orders[name.as_str()];
+            // The types that the region has, and its history not yet.
+            let Some(order) = orders.get(name.as_str()) else {
+                assert_eq!((&of["known_days"], &of["runs_out_on"]), (&0.into(), &Value::Null));
+                continue;
+            };
             assert_eq!(order["supply"]["state"], of["state"], "{name}: {order}");
             assert_eq!(order["runs_out_on"], of["runs_out_on"], "{name}: {order}");
             assert_eq!(order["free"].as_f64(), of["free"].as_f64(), "{name}: {order}");
@@ -62,5 +66,80 @@ fn orders_of_a_region_have_the_dates_that_its_server_names() {
         .fails_with(&["free servers have no reservation", "--stock"]);
     let moved = place.json("forecast orders --data data --moves-by hardware_type");
     assert_eq!(moved["moves"], serde_json::json!([]), "each type is in one place: {moved}");
+    up.stop();
+}
+
+/// Enters what was recommended, and what the server then says of the type.
+#[test]
+fn what_a_forecast_recommends_is_entered_in_one_command() {
+    let place = Place::new();
+    place.region("region");
+    let up = place.start("up region --data data --listen 127.0.0.1:0 --schedule never --no-worker");
+    let socket = place.path("data/postgres/socket");
+    let url = format!("postgres://ras@localhost/region?host={}", socket.display());
+    let address = Address::from_url(&url).expect("an address");
+    let names = "; INSERT INTO hardware_types (hardware_type) VALUES ('A'), ('B'), ('C'), ('D'), ('E'); \
+        INSERT INTO datacenters (datacenter) VALUES ('x')";
+    Runtime::new().expect("a runtime").block_on(async {
+        execute(&mut connect(&address).await, &format!("{HISTORY}{names}")).await;
+    });
+    // Of C, which is level, nothing is needed: an order for it is to be cancelled.
+    let soon = (chrono::Utc::now() + chrono::TimeDelta::days(5)).date_naive();
+    place.ras(&format!("region order add C x --servers 9 --expected {soon} --data data")).code(0);
+    let before = place.json("forecast orders --data data");
+    let of = |answer: &Value, name: &str| {
+        let all = answer["series"].as_array().expect("series");
+        all.iter().find(|of| of["name"] == name).cloned().expect("a series")
+    };
+    let (a, c) = (of(&before, "A/x"), of(&before, "C/x"));
+    let ordered = a["order"].as_u64().expect("a number");
+    assert!(ordered > 0, "{a}");
+    assert_eq!(a["of"], serde_json::json!({ "hardware_type": "A", "datacenter": "x" }));
+    assert_eq!((&c["ordered"], &c["cancel_on"][0]["servers"]), (&9.0.into(), &9.into()), "{c}");
+    std::fs::write(place.path("orders.json"), before.to_string()).expect("written");
+
+    let preview = place.json("region order apply -f orders.json --preview --data data");
+    assert_eq!(preview["applied"], false, "{preview}");
+    let applied = place.json("region order apply -f orders.json --data data");
+    assert_eq!(
+        (&applied["orders"], &applied["reduced"]),
+        (&preview["orders"], &preview["reduced"])
+    );
+    let (_, listed) = up.get("/ops/v1/hardware-orders?filter=state=open");
+    let listed: Value = serde_json::from_str(&listed).expect("JSON");
+    let open = listed["orders"].as_array().expect("orders");
+    let sum = |name: &str| -> u64 {
+        let of = open.iter().filter(|of| of["hardware_type"] == name);
+        of.map(|of| of["servers"].as_u64().expect("a number")).sum()
+    };
+    assert_eq!((sum("A"), sum("C")), (ordered, 0), "{listed}");
+    let after = place.json("forecast orders --data data");
+    let (a, c) = (of(&after, "A/x"), of(&after, "C/x"));
+    assert_eq!((&a["order"], a["ordered"].as_f64()), (&0.into(), Some(ordered as f64)), "{a}");
+    assert_eq!(c["ordered"].as_f64(), Some(0.0), "{c}");
+    // Server and command line still have the same dates.
+    let (_, served) = up.get("/ops/v1/supply?filter=hardware_type=A");
+    let served: Value = serde_json::from_str(&served).expect("JSON");
+    assert_eq!(served["supply"][0]["runs_out_on"], a["runs_out_on"], "{served}");
+    assert_eq!(served["supply"][0]["on_order"].as_u64(), Some(ordered), "{served}");
+
+    // Entered a second time, what is to be cancelled is not on order any more.
+    place
+        .ras("region order apply -f orders.json --data data")
+        .fails_with(&["are not on order", "run ras forecast orders again"]);
+    std::fs::write(place.path("other.json"), "{}").expect("written");
+    place
+        .ras("region order apply -f other.json --data data")
+        .fails_with(&["other.json", "ras forecast orders --output json"]);
+    std::fs::write(
+        place.path("orders.csv"),
+        "hardware_type,datacenter,servers,expected_on\nB,x,many,2098-01-01\n",
+    )
+    .expect("written");
+    place
+        .ras("region order add -f orders.csv --data data")
+        .fails_with(&["orders.csv, line 2", "servers \"many\" is not a number of servers"]);
+    let text = place.ras("region order list --all --data data").code(0).stdout();
+    assert!(text.contains("cancelled") && text.contains("open"), "{text}");
     up.stop();
 }

@@ -2,7 +2,7 @@
 
 use super::{
     AcceptShort, BufferSize, ElasticTerms, EmergencyAnswer, Event, GaveWay, Handover, LimitSet,
-    Loaded, MaintenanceChange, PromiseChange, Unavailable,
+    Loaded, MaintenanceChange, Ordered, PromiseChange, Unavailable,
 };
 use crate::access::role::Role;
 use crate::incidents::emergency_refusal::EmergencyRefusal;
@@ -21,8 +21,8 @@ use decisions::outage::OutageReason;
 use decisions::preemption::Preemption;
 use fleet::edit::{ElasticAsked, Racked, RegionSettings, Relocated};
 use fleet::{
-    CapacityRequest, HardwareTypeName, MsbName, Name, ReservationKind, ReservationName, Scope,
-    ServerName, UnavailabilityKind,
+    CapacityRequest, DatacenterName, HardwareTypeName, MsbName, Name, ReservationKind,
+    ReservationName, Scope, ServerName, UnavailabilityKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,6 +37,7 @@ struct Things {
     rack: Name,
     msb: MsbName,
     hardware_type: HardwareTypeName,
+    datacenter: DatacenterName,
     reasons: Vec<String>,
     accepted: BTreeSet<ReservationName>,
     asking: RequestSpec,
@@ -62,6 +63,7 @@ impl Things {
             rack: "r0".into(),
             msb: "m0".into(),
             hardware_type: "C1".into(),
+            datacenter: "dc1".into(),
             reasons: vec!["too_few".to_owned()],
             accepted: ["ads".into()].into(),
             asking: RequestSpec {
@@ -116,6 +118,11 @@ impl Things {
 
     fn terms(&self) -> ElasticTerms<'_> {
         ElasticTerms { asked: &self.elastic, share: Some(2.0) }
+    }
+
+    fn ordered(&self, servers: u32) -> Ordered<'_> {
+        let (hardware_type, datacenter) = (&self.hardware_type, &self.datacenter);
+        Ordered { hardware_type, datacenter, servers, expected_on: AT.date_naive() }
     }
 
     /// At least one event of each action, and one of each form of its detail.
@@ -355,6 +362,10 @@ impl Things {
             Event::DecommissionCancelled { servers: ["s1"].into() },
             Event::HardwareTypeRenamed { name: "C2" },
             Event::HardwareTypeRemoved {},
+            Event::HardwareOrdered { of: self.ordered(8) },
+            Event::HardwareOrderChanged { before: self.ordered(8), after: self.ordered(6) },
+            Event::HardwareOrderArrived { of: self.ordered(6) },
+            Event::HardwareOrderCancelled { of: self.ordered(6) },
             Event::RolloutPaused { why: "a look" },
             Event::RolloutResumed {},
             Event::SolveAwaitsApproval { in_use_moves: 7, servers: 8 },

@@ -11,6 +11,7 @@ mod events;
 mod files;
 pub(crate) mod give_way;
 mod hardware;
+pub(crate) mod hardware_orders;
 mod history;
 pub(crate) mod incidents;
 pub(crate) mod maintenance;
@@ -84,6 +85,10 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(hardware::list_types, hardware::add_types))
         .routes(routes!(hardware::rename_type, hardware::remove_type))
         .routes(routes!(hardware::find_buffer, hardware::set_buffer, hardware::remove_buffer))
+        .routes(routes!(hardware_orders::list, hardware_orders::add))
+        .routes(routes!(hardware_orders::find, hardware_orders::patch))
+        .routes(routes!(hardware_orders::arrive))
+        .routes(routes!(hardware_orders::cancel))
         .routes(routes!(elastic::list_elastic))
         .routes(routes!(elastic::find_elastic, elastic::set_elastic, elastic::end_elastic))
         .routes(routes!(servers::find))

@@ -62,6 +62,10 @@ impl From<EditError> for Problem {
             EditError::UnknownElastic { .. } => {
                 Problem::new(StatusCode::NOT_FOUND, "unknown_reservation", detail)
             }
+            EditError::UnknownOrder { .. } => {
+                Problem::new(StatusCode::NOT_FOUND, "unknown_order", detail)
+            }
+            EditError::OrderEnded { .. } => Problem::new(StatusCode::CONFLICT, "not_open", detail),
             EditError::Stale { current } => stale(&current),
             EditError::KeyLost => Problem::new(StatusCode::CONFLICT, "key_in_use", detail),
             EditError::Db(error) => error.into(),

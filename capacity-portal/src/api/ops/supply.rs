@@ -52,6 +52,9 @@ pub(crate) fn views(supply: &RegionSupply, quantile: f64) -> Vec<TypeSupply> {
             servers: of.servers,
             held: of.held,
             free: of.free(),
+            on_order: of.expected.on_order,
+            next_arrival_on: of.expected.next_on,
+            late: of.expected.late,
             highest: of.highest(quantile),
             known_days: of.known_days,
             method: outlook.map(|of| of.method.clone()),
@@ -68,8 +71,8 @@ pub(crate) fn views(supply: &RegionSupply, quantile: f64) -> Vec<TypeSupply> {
 /// How long the servers of each hardware type last in each datacenter
 ///
 /// What reservations hold, by its daily peaks of up to 400 days, is forecast for 28 days and compared with the servers in
-/// service: the day on which demand exceeds them is that of `ras forecast orders`. Known orders are not counted. Changes
-/// once a day.
+/// service and on order, which count from the day on which they are expected; late ones do not. The day on which demand exceeds
+/// them is that of `ras forecast orders`. The forecast changes once a day, orders at once.
 #[utoipa::path(get, path = "/supply", operation_id = "list_supply",
     params(SupplyQuery, ListQuery),
     responses((status = 200, description = "a page", body = SupplyPage)))]
@@ -80,7 +83,7 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     caller.reads_region()?;
     let quantile = quantile(filters.quantile)?;
-    let supply = in_time(site.supply.current(&site.broker)).await?;
+    let supply = in_time(site.supply.current(&site.broker, &site.region)).await?;
     let page = list.page_of(SUPPLY, &filters, views(&supply, quantile))?;
     Ok(page.response(&SupplyPage {
         quantile,

@@ -13,7 +13,8 @@ pub struct SeriesFile {
     #[arg(long, value_name = "COLUMN", default_value = "time")]
     pub time: String,
     /// Column of the demand [default: value]; of a region's history used, used_rru, held, held_rru,
-    /// promised_rru, lent, free or in_service [default: used; of orders held, with --rru held_rru]
+    /// promised_rru, lent, free or in_service [default: used; of `autosize` used_rru, of
+    /// orders held, with --rru held_rru]
     #[arg(long, value_name = "COLUMN")]
     pub value: Option<String>,
     /// Columns that tell series in the file apart; of a region's history reservation, owner,
@@ -36,7 +37,8 @@ pub struct RegionHistory {
     /// Only of this owner
     #[arg(long, value_name = "NAME", conflicts_with = "series")]
     pub owner: Option<String>,
-    /// Only of this time before now, at most 400 days [default: 30 for `warm`, else 400]
+    /// Only of this time before now, at most 400 days [default: 30 for `warm`, 42 for
+    /// `autosize`, else 400]
     #[arg(long, value_name = "DAYS", conflicts_with = "series",
           value_parser = clap::value_parser!(u16).range(1..=400))]
     pub past: Option<u16>,

@@ -5,6 +5,7 @@ pub(super) mod contract;
 pub(super) mod drill;
 pub(super) mod emergency;
 pub(super) mod explain;
+pub(super) mod hardware_order;
 pub(super) mod loans;
 pub(super) mod login;
 pub(super) mod maintenance;

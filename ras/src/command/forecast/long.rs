@@ -16,7 +16,7 @@ use serde::Serialize;
 
 pub(super) const DAY_SECONDS: i64 = 86_400;
 /// What is forecast of a region's history: the servers that each reservation uses.
-const USED: Wanted = Wanted { grain: Grain::Day, value: "used", by: &["reservation"] };
+const USED: Wanted = Wanted { grain: Grain::Day, value: "used", by: &["reservation"], days: 400 };
 /// What the chosen method is compared with.
 const REFERENCE: &str = "same weekday";
 

@@ -3,13 +3,13 @@
 mod mixed;
 
 use super::long::{DAY_SECONDS, date, notes, nothing, outlooks, plan_with};
-use super::series::{Grain, Wanted, free};
+use super::series::{Grain, RegionStock, Wanted, free};
 use crate::cli::OrdersForecast;
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::layout::Table;
 use crate::mistake::Hinted;
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use chrono::NaiveDate;
 use datasets::import::{NamedSeries, StockRow, read_stock};
 use fleet::number::decimal;
@@ -18,10 +18,11 @@ use forecast::orders::advice::Position;
 use forecast::orders::moves::{Place, advise_all};
 use forecast::orders::{Advice, Pipeline, Supply, Terms, advise};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// What is forecast of a region's history: the servers that reservations hold, by type and place.
 const HELD: Wanted =
-    Wanted { grain: Grain::Day, value: "held", by: &["hardware_type", "datacenter"] };
+    Wanted { grain: Grain::Day, value: "held", by: &["hardware_type", "datacenter"], days: 400 };
 
 /// `ras-forecast-orders/1`
 #[derive(Serialize)]
@@ -36,12 +37,20 @@ struct OrdersAnswer {
 #[derive(Serialize)]
 struct OrdersOf {
     name: String,
+    /// Its values by column of `--by`; empty if one of them has a slash.
+    of: BTreeMap<String, String>,
     terms: Terms,
     in_use: f64,
     /// Before moves.
     free: f64,
     /// Servers on order.
     ordered: f64,
+    /// Servers on order whose day has passed: they do not count.
+    late: u32,
+    /// The day on which servers arrive that are ordered today.
+    arrives_on: Option<NaiveDate>,
+    /// Servers on order to cancel, by the day on which they are expected.
+    cancel_on: Vec<CancelOn>,
     method: String,
     /// How long what is there lasts, after moves and without the rest of the advice.
     supply: Supply,
@@ -50,6 +59,13 @@ struct OrdersOf {
     #[serde(flatten)]
     advice: Advice,
     doubts: Vec<Doubt>,
+}
+
+/// Servers on order for a day that are not needed.
+#[derive(Serialize)]
+struct CancelOn {
+    expected_on: NaiveDate,
+    servers: u64,
 }
 
 /// Servers that move today.
@@ -70,7 +86,7 @@ pub(super) fn run(options: &OrdersForecast, context: &Context) -> Result<Verdict
             options.lead_of(|of| name == of || name.split('/').any(|part| part == of)),
         ),
     };
-    let stock = stock(options, || free(&options.of.file, HELD))?;
+    let RegionStock { rows: stock, late } = stock(options, || free(&options.of.file, HELD))?;
     let mut outlooks = outlooks(&options.of, &plan_with(options.quantile, horizon(options)), HELD)?;
     if options.of.file.series.is_none() {
         // A region's history names types that it no longer has.
@@ -121,7 +137,14 @@ pub(super) fn run(options: &OrdersForecast, context: &Context) -> Result<Verdict
         .map(|((((known, outlook), of), advice), free)| {
             let supply = Supply::new(&of.position, &of.demand, &outlook.doubts);
             let runs_out = advice.runs_out.filter(|_| supply != Supply::Unknown);
+            let cancelled = |(day, servers): &(usize, u64)| {
+                Some(CancelOn { expected_on: date(&known, day + 1)?, servers: *servers })
+            };
             OrdersOf {
+                of: by_column(options, &known.name),
+                late: late.get(&known.name).copied().unwrap_or(0),
+                arrives_on: date(&known, of.terms.lead.max(1) + 1),
+                cancel_on: advice.cancel.iter().filter_map(cancelled).collect(),
                 terms: of.terms,
                 in_use: of.position.in_use,
                 free,
@@ -144,10 +167,10 @@ pub(super) fn run(options: &OrdersForecast, context: &Context) -> Result<Verdict
 /// The stock of the options; of a region's history by default what the region has.
 fn stock(
     options: &OrdersForecast,
-    of_region: impl FnOnce() -> Result<Vec<StockRow>>,
-) -> Result<Vec<StockRow>> {
+    of_region: impl FnOnce() -> Result<RegionStock>,
+) -> Result<RegionStock> {
     match &options.stock {
-        Some(file) => Ok(read_stock(file)?),
+        Some(file) => Ok(RegionStock { rows: read_stock(file)?, ..RegionStock::default() }),
         None if options.of.file.series.is_none() => of_region(),
         None => bail!(Hinted::new("the stock of servers is missing", "give --stock FILE")),
     }
@@ -170,21 +193,31 @@ fn check_leads(options: &OrdersForecast, is_known: impl Fn(&str) -> bool) -> Res
 /// The hardware type of a series; all are of one if types are not told apart.
 fn hardware_type(options: &OrdersForecast, name: &str) -> Result<String> {
     let Some(column) = &options.moves_by else { return Ok(String::new()) };
-    let by = &options.of.file.by;
-    let by: Vec<&str> = match by.as_slice() {
+    if !columns(options).contains(&column.as_str()) {
+        bail!("--moves-by: {column:?} is not a column of --by");
+    }
+    by_column(options, name).remove(column).with_context(|| {
+        format!(
+            "--moves-by: series {name:?}: a value of --by has a slash, so its type is not known"
+        )
+    })
+}
+
+/// The columns that series are told apart by.
+fn columns(options: &OrdersForecast) -> Vec<&str> {
+    match options.of.file.by.as_slice() {
         [] if options.of.file.series.is_none() => HELD.by.to_vec(),
         by => by.iter().map(String::as_str).collect(),
-    };
-    let Some(at) = by.iter().position(|of| of == column) else {
-        bail!("--moves-by: {column:?} is not a column of --by");
-    };
-    let parts: Vec<&str> = name.split('/').collect();
-    match parts.get(at) {
-        Some(part) if parts.len() == by.len() => Ok((*part).to_owned()),
-        _ => bail!(
-            "--moves-by: series {name:?}: a value of --by has a slash, so its type is not known"
-        ),
     }
+}
+
+/// The values of a series by column; empty if one of them has a slash.
+fn by_column(options: &OrdersForecast, name: &str) -> BTreeMap<String, String> {
+    let (columns, parts) = (columns(options), name.split('/').collect::<Vec<_>>());
+    if parts.len() != columns.len() {
+        return BTreeMap::new();
+    }
+    columns.into_iter().zip(parts).map(|(of, part)| (of.to_owned(), part.to_owned())).collect()
 }
 
 /// What is known of a series on its last day.
@@ -218,6 +251,12 @@ fn runs_out(of: &OrdersOf) -> String {
         (Supply::Out, None) => "none free".to_owned(),
         (Supply::RunsOut { .. } | Supply::Lasts, None) => nothing(),
     }
+}
+
+/// What is said of servers on order whose day has passed.
+fn late_note(name: &str, late: u32) -> String {
+    let late = fleet::number::counted(late as usize, "server");
+    format!("\nnote: {name}: {late} on order did not arrive on the day expected and do not count")
 }
 
 fn count(count: u64) -> String {
@@ -258,6 +297,9 @@ fn text(answer: &OrdersAnswer) -> String {
         text.push_str(&format!("\nmove {servers} from {from} to {to}"));
     }
     for of in &answer.series {
+        if of.late > 0 {
+            text.push_str(&late_note(&of.name, of.late));
+        }
         text.push_str(&notes(&of.name, &of.doubts));
     }
     text

@@ -3,12 +3,15 @@
 use crate::cli::SeriesFile;
 use crate::client::login::Server;
 use crate::client::{Client, query};
+use crate::command::api::hardware_order::all as orders;
 use crate::mistake::Hinted;
 use crate::store;
 use anyhow::{Context as _, Result, anyhow, bail};
 use api_types::history::{UsageHistory, UsageSeries};
+use chrono::NaiveTime;
 use datasets::import::{NamedSeries, SeriesColumns, StockRow, read_series};
 use forecast::{Faults, Notice, Series, Step};
+use std::collections::BTreeMap;
 
 /// How finely the history of a region is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,14 +29,6 @@ impl Grain {
             Grain::Day => "1d",
         }
     }
-
-    /// The days that are read by default: all there are, or those that a forecast of minutes still learns from.
-    fn days(self) -> u16 {
-        match self {
-            Grain::Sample => 30,
-            Grain::Day => 400,
-        }
-    }
 }
 
 /// What is read of a region's history unless the options say otherwise.
@@ -45,6 +40,8 @@ pub(super) struct Wanted {
     pub(super) value: &'static str,
     /// What series are told apart by.
     pub(super) by: &'static [&'static str],
+    /// The days that are read.
+    pub(super) days: u16,
 }
 
 /// The keys that free servers have: they belong to no reservation and no owner.
@@ -67,7 +64,7 @@ pub(super) fn read(of: &SeriesFile, wanted: Wanted) -> Result<Vec<NamedSeries>> 
             Ok(read_series(file, &columns, Faults::Mark)?)
         }
         None => {
-            let history = History::ask(of, wanted.grain, &keys(of, wanted), Part::Asked)?;
+            let history = History::ask(of, wanted, &keys(of, wanted), Part::Asked)?;
             history.series(of.value.as_deref().unwrap_or(wanted.value))
         }
     }
@@ -81,8 +78,17 @@ fn keys(of: &SeriesFile, wanted: Wanted) -> Vec<String> {
     }
 }
 
-/// Free servers of each series of the region's history, as a file of stocks would list them.
-pub(super) fn free(of: &SeriesFile, wanted: Wanted) -> Result<Vec<StockRow>> {
+/// Servers of a region as a file of stocks would list them.
+#[derive(Debug, Default)]
+pub(super) struct RegionStock {
+    /// What is there, and what is on order.
+    pub(super) rows: Vec<StockRow>,
+    /// Servers on order whose day has passed, by series: when they arrive is not known, so they are no rows.
+    pub(super) late: BTreeMap<String, u32>,
+}
+
+/// Free servers of each series of the region's history, and its orders.
+pub(super) fn free(of: &SeriesFile, wanted: Wanted) -> Result<RegionStock> {
     let by = keys(of, wanted);
     if let Some(key) = by.iter().find(|key| !OF_SERVERS.contains(&key.as_str())) {
         bail!(Hinted::new(
@@ -92,17 +98,45 @@ pub(super) fn free(of: &SeriesFile, wanted: Wanted) -> Result<Vec<StockRow>> {
             "give --stock FILE, or tell series apart by hardware_type and datacenter",
         ));
     }
-    History::ask(of, wanted.grain, &by, Part::All)?.free()
+    let free = History::ask(of, wanted, &by, Part::All)?.free()?;
+    with_orders(of, &by, free)
 }
 
-/// Servers of each hardware type of the region: those of the reservations asked for, and those of none.
-pub(super) fn owned(of: &SeriesFile, grain: Grain) -> Result<Vec<StockRow>> {
+/// Servers of each hardware type of the region: those of the reservations asked for, those of none, and orders.
+pub(super) fn owned(of: &SeriesFile, wanted: Wanted) -> Result<RegionStock> {
     let by = ["hardware_type".to_owned()];
-    let held = History::ask(of, grain, &by, Part::Asked)?.series("held")?;
+    let held = History::ask(of, wanted, &by, Part::Asked)?.series("held")?;
     let mut rows: Vec<StockRow> =
         held.iter().map(|named| row(named, last(&named.series))).collect();
-    rows.append(&mut History::ask(of, grain, &by, Part::All)?.free()?);
-    Ok(rows)
+    rows.append(&mut History::ask(of, wanted, &by, Part::All)?.free()?);
+    with_orders(of, &by, rows)
+}
+
+/// Adds the orders that a region has, as its server counts them.
+fn with_orders(of: &SeriesFile, by: &[String], mut rows: Vec<StockRow>) -> Result<RegionStock> {
+    let server = Server::of(&of.history.server)?;
+    let (orders, now) = store::run(async { orders(&Client::new(server)?).await })?;
+    let mut late = BTreeMap::new();
+    for order in orders {
+        let name = |key: &String| match key.as_str() {
+            "hardware_type" => order.hardware_type.as_str(),
+            _ => order.datacenter.as_str(),
+        };
+        let series = by.iter().map(name).collect::<Vec<_>>().join("/");
+        // What arrived today is not in the history of the days that have ended.
+        let day = match order.state.as_str() {
+            "open" if order.late => {
+                *late.entry(series).or_insert(0) += order.servers;
+                continue;
+            }
+            "open" => order.expected_on,
+            "arrived" if order.state_at.date_naive() == now.date_naive() => now.date_naive(),
+            _ => continue,
+        };
+        let time = day.and_time(NaiveTime::MIN).and_utc().timestamp();
+        rows.push(StockRow { series, time, servers: order.servers, line: 0 });
+    }
+    Ok(RegionStock { rows, late })
 }
 
 /// Servers that are there, in the row of a file of stocks.
@@ -132,11 +166,12 @@ struct History {
 }
 
 impl History {
-    fn ask(of: &SeriesFile, grain: Grain, by: &[String], part: Part) -> Result<History> {
+    fn ask(of: &SeriesFile, wanted: Wanted, by: &[String], part: Part) -> Result<History> {
+        let Wanted { grain, days, .. } = wanted;
         let mut wanted = vec![
             ("by", by.join(",")),
             ("step", grain.word().to_owned()),
-            ("days", of.history.past.unwrap_or(grain.days()).to_string()),
+            ("days", of.history.past.unwrap_or(days).to_string()),
         ];
         if part == Part::Asked {
             let filters = [("reservation", &of.history.reservation), ("owner", &of.history.owner)];

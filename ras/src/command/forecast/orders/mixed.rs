@@ -1,8 +1,8 @@
 //! Orders of several types that serve demand in RRU by reservation.
 
 use super::super::long::{date, notes, nothing, outlooks, plan_with};
-use super::super::series::{Grain, Wanted, owned};
-use super::{check_leads, count, held, horizon, stock};
+use super::super::series::{Grain, RegionStock, Wanted, owned};
+use super::{check_leads, count, held, horizon, late_note, stock};
 use crate::cli::OrdersForecast;
 use crate::context::Context;
 use crate::exit::Verdict;
@@ -20,7 +20,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// What is forecast of a region's history: what each reservation holds.
-const HELD: Wanted = Wanted { grain: Grain::Day, value: "held_rru", by: &["reservation"] };
+const HELD: Wanted =
+    Wanted { grain: Grain::Day, value: "held_rru", by: &["reservation"], days: 400 };
 
 /// Nodes of each small program.
 const NODES: u64 = 20_000;
@@ -49,6 +50,8 @@ struct OfType {
     server_cost: f64,
     owned: u64,
     on_order: f64,
+    /// Servers on order whose day has passed: they do not count.
+    late: u32,
 }
 
 #[derive(Serialize)]
@@ -64,7 +67,7 @@ struct OfSeries {
 pub(super) fn run(options: &OrdersForecast, rru: &Path, context: &Context) -> Result<Verdict> {
     let worth = worth(rru)?;
     let outlooks = outlooks(&options.of, &plan_with(options.quantile, horizon(options)), HELD)?;
-    let stock = stock(options, || owned(&options.of.file, HELD.grain))?;
+    let RegionStock { rows: stock, late } = stock(options, || owned(&options.of.file, HELD))?;
     let names: BTreeSet<&str> =
         worth.values().flat_map(|types| types.keys()).map(String::as_str).collect();
     if let Some(file) = &options.stock
@@ -126,6 +129,7 @@ pub(super) fn run(options: &OrdersForecast, rru: &Path, context: &Context) -> Re
                 server_cost: of.cost,
                 owned: of.owned,
                 on_order: of.pipeline.total(),
+                late: late.get(*name).copied().unwrap_or(0),
             })
             .collect(),
         runs_out_on: advice.runs_out.zip(latest).and_then(|(ahead, (known, _))| date(known, ahead)),
@@ -214,6 +218,9 @@ fn text(answer: &Answer) -> String {
     } else {
         format!(" Cost {cost}, at least {}.", decimal(advice.bound))
     });
+    for of in answer.types.iter().filter(|of| of.late > 0) {
+        text.push_str(&late_note(&of.name, of.late));
+    }
     for of in &answer.series {
         text.push_str(&notes(&of.name, &of.doubts));
     }
