@@ -280,8 +280,7 @@ impl Fill<'_, '_> {
                 }
                 let Some((_, from, to)) = best else { break };
                 self.put_back(from, 1);
-                if self.fitting(to, 1, true) == 0
-                    || self.domain_room(segments[to].item) < value(to)
+                if self.fitting(to, 1, true) == 0 || self.domain_room(segments[to].item) < value(to)
                 {
                     self.take(from, 1);
                     break;

@@ -269,8 +269,8 @@ pub fn crossed(mut parts: SnapshotParts) -> SnapshotParts {
     let domain = |number: usize, of: &'static str, domains: usize, without: usize| {
         let server: fleet::ServerName = parts.servers[number].server_id.clone();
         let drawn = 5 * number + 3 * parts.servers[number].rack.len() + parts.servers.len();
-        let name = format!("{of}{}", (drawn / 2 + usize::from(number % 3 == 0)) % domains);
-        (drawn % without > 0).then(|| (server, name.into()))
+        let name = format!("{of}{}", (drawn / 2 + usize::from(number.is_multiple_of(3))) % domains);
+        (!drawn.is_multiple_of(without)).then(|| (server, name.into()))
     };
     let column = |of: &'static str, domains, without| {
         let servers = 0..parts.servers.len();

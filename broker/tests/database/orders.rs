@@ -9,6 +9,12 @@ use broker::{
 use chrono::{Days, NaiveDate, Utc};
 use testkit::postgres::json_of;
 
+/// The day, as the database counts it.
+#[expect(clippy::disallowed_methods, reason = "orders are dated by the clock of the database")]
+fn today() -> NaiveDate {
+    Utc::now().date_naive()
+}
+
 async fn with_small() -> Database {
     let database = Database::new().await;
     let loaded = database.broker.load("test", &small(), ImportOptions::default()).await;
@@ -36,7 +42,7 @@ fn wrong(error: EditError) -> Vec<String> {
 async fn an_order_is_open_until_it_arrives_or_is_cancelled() {
     let database = with_small().await;
     let broker = &database.broker;
-    let today = Utc::now().date_naive();
+    let today = today();
     let orders = [asked(8, today + Days::new(9)), asked(4, today - Days::new(1))];
     let added = broker.add_hardware_orders("ann", &orders, None).await.expect("added");
     let [late, open] = &added[..] else { panic!("by day: {added:?}") };
@@ -76,7 +82,7 @@ async fn an_order_is_open_until_it_arrives_or_is_cancelled() {
 async fn invalid_orders_are_refused_as_a_whole() {
     let database = with_small().await;
     let broker = &database.broker;
-    let day = Utc::now().date_naive();
+    let day = today();
     let good = asked(1, day);
     let orders = [
         good.clone(),
@@ -108,10 +114,8 @@ async fn a_type_with_an_open_order_is_not_removed() {
     let database = with_small().await;
     let broker = &database.broker;
     broker.add_hardware_types("ann", &["new".into()]).await.expect("added");
-    let order = HardwareOrderAsked {
-        hardware_type: "new".into(),
-        ..asked(3, Utc::now().date_naive() + Days::new(3))
-    };
+    let order =
+        HardwareOrderAsked { hardware_type: "new".into(), ..asked(3, today() + Days::new(3)) };
     let added = broker.add_hardware_orders("ann", &[order], None).await.expect("added");
     let error = broker.remove_hardware_type("ann", &"new".into()).await.expect_err("in use");
     assert!(error.to_string().contains("1 open orders use it: cancel them"), "{error}");

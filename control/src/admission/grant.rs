@@ -14,7 +14,7 @@ pub(super) const QUOTA_EXCEEDED: &str = "quota_exceeded";
 const REJECTED: &str = "rejected";
 
 /// All codes of refusals: reasons of `fleet::explain`, limits, and admission's own.
-pub const REASONS: [&str; 21] = [
+pub const REASONS: [&str; 22] = [
     ShortfallReason::NoEligibleHardware.as_str(),
     ShortfallReason::HardwareUnavailable.as_str(),
     ShortfallReason::AllowedDatacenters.as_str(),
