@@ -79,7 +79,7 @@ async fn certificate_follows_every_event() {
         "ras_promises{standing=\"at_risk\"} 2",
         "ras_promises{standing=\"short\"} 0",
         "ras_missing_servers{when=\"now\"} 0",
-        "ras_missing_servers{when=\"after_one_more_loss\"} 2.75",
+        "ras_missing_servers{when=\"after_one_more_loss\"} 3",
         "ras_reservation_survivors_rru{reservation=\"a\"} 2.5",
         "ras_reservation_promised_rru{reservation=\"a\"} 4.5",
     ] {
