@@ -48,7 +48,13 @@ pub fn advise(position: &Position, demand: &[f64], terms: Terms) -> Advice {
     };
     match minimum_stock(terms, *free, &pipeline, *in_use, demand) {
         Change::Add(amount) => {
-            advice.order = whole(amount.ceil());
+            // What an order arrives too late for is no reason for it: otherwise it would be ordered again every day.
+            let reached = stock_by_day(*in_use, *free, &pipeline, demand)
+                .take(terms.horizon())
+                .skip(terms.lead.max(1))
+                .fold(f64::INFINITY, f64::min);
+            let missing = if reached.is_finite() { -reached } else { amount };
+            advice.order = whole(amount.min(missing).max(0.0).ceil());
             pipeline.add(terms.lead.max(1), advice.order as f64);
         }
         // Without a forecast no server is known to be spare.
