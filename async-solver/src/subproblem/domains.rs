@@ -130,6 +130,9 @@ impl Priced<'_> {
 
 /// The least `w` with `sum of min(amount, w) - w >= needed`, or the largest amount where none will do. Amounts ascend.
 fn least_share(amounts: &[i64], needed: i64) -> i64 {
+    if needed <= 0 {
+        return 0;
+    }
     let mut used_up = 0;
     for (position, &full) in amounts.iter().enumerate() {
         let others = i64::try_from(amounts.len() - position).unwrap_or(i64::MAX) - 1;
