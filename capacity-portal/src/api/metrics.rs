@@ -475,12 +475,8 @@ fn last_solve(page: &Page, last: &LastSolve) -> Result<(), prometheus::Error> {
     let help = "fewest servers worth what all reservations are short of";
     page.gauge("ras_last_solve_shortfall_servers", help, last.shortfall_servers)?;
     page.gauge("ras_last_solve_seconds", "duration of the last solve", last.seconds)?;
-    let share = last.buffer_share;
-    page.gauge(
-        "ras_last_solve_buffer_share",
-        "embedded buffer as a share of the requested capacity",
-        share,
-    )?;
+    let help = "embedded buffer as a share of the requested capacity";
+    page.gauge("ras_last_solve_buffer_share", help, last.buffer_share)?;
     let moves = [("yes", last.moves_in_use), ("no", last.moves_idle)];
     let moves = moves.into_iter().filter_map(|(word, n)| Some(([word.to_owned()], n?)));
     page.gauges("ras_last_solve_moves", "servers that move by the last solve", ["in_use"], moves)?;

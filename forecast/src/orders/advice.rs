@@ -131,6 +131,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_on_order_is_not_ordered_again_for_days_that_no_order_reaches() {
+        let demand: Vec<f64> = (1..=28).map(|day| 10.0 + 0.5 * f64::from(day)).collect();
+        let mut pipeline = Pipeline::default();
+        pipeline.add(Terms::default().lead, 10.0);
+        let advice = advise(&position(4.0, pipeline.0), &demand, Terms::default());
+        assert_eq!((advice.order, advice.cancel), (0, Vec::new()));
+        assert_eq!((advice.runs_out, advice.short), (Some(9), 7), "an order would not help");
+    }
+
+    #[test]
     fn orders_are_cancelled_before_servers_are_given_away() {
         let demand = [10.0; 28];
         let mut orders = vec![0.0; 10];
