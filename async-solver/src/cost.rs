@@ -14,7 +14,7 @@ impl Model {
     /// 20 times the buffer and spread prices of the server, and 50 moves of in-use servers; and more than a server
     /// that lifts limits of groups further above their bounds.
     pub fn server_price(&self) -> f64 {
-        self.base_price().max(self.limits.dearest / PARAMS.priority.excess)
+        self.base_price().max(self.limits.costliest / PARAMS.priority.excess)
     }
 
     /// The same where no limit is exceeded today.

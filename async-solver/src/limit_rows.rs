@@ -10,7 +10,7 @@ pub struct LimitRows {
     /// The rows that are exceeded today by what may leave them.
     pub broken: Vec<u32>,
     /// What a server above the bounds of all its broken rows costs at most.
-    pub dearest: f64,
+    pub costliest: f64,
 }
 
 /// A row.

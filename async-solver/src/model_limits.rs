@@ -90,8 +90,8 @@ impl Model {
             }
         }
         let items = self.terms.iter().flat_map(|term| &term.items).filter(|item| !item.pinned);
-        let dearest = items.map(|item| self.excess_price_of(item)).fold(0.0, f64::max);
-        self.limits.dearest = dearest;
+        let costliest = items.map(|item| self.excess_price_of(item)).fold(0.0, f64::max);
+        self.limits.costliest = costliest;
     }
 
     /// What a server of an item costs where all its broken rows are above their bounds.

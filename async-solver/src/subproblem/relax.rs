@@ -113,7 +113,7 @@ impl Priced<'_> {
         let mut is_met = false;
         // Slope of the most expensive stretch taken: a valid price of demand too where they reach it,
         // be it only to the last bit.
-        let mut dearest = 0.0;
+        let mut costliest = 0.0;
         for stretch in &self.stretches {
             if stretch.slope >= term.short_price || (stretch.slope >= 0.0 && total >= demand) {
                 break;
@@ -132,7 +132,7 @@ impl Priced<'_> {
             total += take;
             cost += take * stretch.slope;
             if take > 0.0 {
-                dearest = stretch.slope.max(0.0);
+                costliest = stretch.slope.max(0.0);
             }
             if let Some(usage) = usage.as_deref_mut() {
                 let item = stretch.item as usize;
@@ -143,7 +143,7 @@ impl Priced<'_> {
             }
         }
         if !is_met && total >= demand {
-            marginal = dearest;
+            marginal = costliest;
         }
         cost += term.short_price * (demand - total).max(0.0) + term.tau * t;
         let saved: f64 = cut.iter().map(|slope| (marginal - slope).max(0.0)).sum();
