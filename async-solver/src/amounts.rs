@@ -68,8 +68,11 @@ impl Term {
 
     /// The most RRU that the loss of one domain takes, of the partitions that it survives besides MSBs.
     pub fn lost_to_domains(&self, counts: &[u32]) -> i64 {
-        let losses = self.crossing.iter().map(|of| of.amounts(&self.items_rru(counts)));
-        losses.flatten().max().unwrap_or(0)
+        if self.crossing.is_empty() {
+            return 0;
+        }
+        let items = self.items_rru(counts);
+        self.crossing.iter().flat_map(|of| of.amounts(&items)).max().unwrap_or(0)
     }
 
     /// The domains of an item, by partition that it survives besides MSBs: servers of the same count alike.

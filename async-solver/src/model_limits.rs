@@ -23,8 +23,7 @@ impl Model {
         for (limit, of) in limits.limits().iter().enumerate() {
             if limits.can_bind(limit) {
                 row_of[limit] = Some(rows.len());
-                let (most, fixed) = (of.most.max(today[limit]), today[limit]);
-                let bound = of.most;
+                let (most, fixed, bound) = (today[limit], today[limit], of.most);
                 rows.push(LimitRow { limit, most, bound, price: 0.0, fixed, staying: 0, unit: 1 });
             }
         }
@@ -50,11 +49,15 @@ impl Model {
                     if counts || !leaves {
                         row.staying += if counts { 0 } else { held };
                         entries.push((index(number), amount));
+                    } else {
+                        row.most -= held;
                     }
                 }
                 item.limits = (from, index(entries.len()));
             }
         }
+        // What is handed back makes no room.
+        rows.iter_mut().for_each(|row| row.most = row.most.max(row.bound));
         self.limits = LimitRows { rows, entries, ..LimitRows::default() };
         if mends {
             self.price_excess();

@@ -400,7 +400,7 @@ impl QuoteContext<'_> {
         &self,
         concession: &Concession,
         request: &CapacityRequest,
-        (region, limits): Within,
+        region: &RegionSnapshot,
         ix: ReservationIx,
         (plan, means): (&Plan, &Means),
     ) -> Option<Offer> {
@@ -441,6 +441,9 @@ impl QuoteContext<'_> {
                 asked.msb_buffer = Some(false);
             }
         }
+        // Limits count what another request would have of each server.
+        let own = self.limits.map_or_else(Arc::default, |of| of(&other));
+        let limits = &*own;
         let within = (&other, limits);
         let is_less = matches!(concession, Concession::FewerRru(_));
         // What was found of the request is a plan for that much, unless rules of places depend on how much is asked for.
@@ -472,7 +475,7 @@ impl QuoteContext<'_> {
                 let less = report.reservations[ix.ix()].holding.guaranteed;
                 let less = (Rru(1)..*capacity).contains(&less).then_some(less)?;
                 let less = Concession::FewerRru(less);
-                self.grant(&less, request, (region, limits), ix, (&plan, means))
+                self.grant(&less, request, region, ix, (&plan, means))
             }
             (Err(_), _) => None,
         }

@@ -283,7 +283,9 @@ fn what_is_exceeded_is_mended_where_servers_are_there() {
             assert_eq!(short, missing, "{free} free, {db} for db");
             let phase1 = &outcome.stats.phase1;
             assert_eq!(of.excess(), (500, after - 500));
-            let cost = of.excess_price * (after - 500) as f64;
+            let price = stated.excess_prices(&snapshot)[0].1;
+            assert!((of.excess_price - price).abs() < 1e-9 * price, "{} {price}", of.excess_price);
+            let cost = price * (after - 500) as f64;
             assert!((phase1.excess_cost - cost).abs() < 1e-6, "{phase1:?}");
             let moved = fleet::audit::audit(&snapshot, &outcome.targets).moves;
             assert_eq!(moved.in_use, whole_of((1000 - after) / 250), "no more than needed");

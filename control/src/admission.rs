@@ -129,7 +129,7 @@ impl Admission {
             return Ok(None);
         };
         let plan = Arc::new(new_plan(&held, changes.to_vec(), made.quotes, made.targets));
-        let Revalidated { region, targets } = match revalidate_on(&plan, &held).await {
+        let Revalidated { region, targets } = match self.revalidate(&plan, &held).await {
             Ok(revalidated) => revalidated,
             Err(reason) => {
                 tracing::info!(%reason, "worker's plan rejected; planning in this process");
@@ -163,7 +163,7 @@ impl Admission {
         let plan = Arc::new(stored.plan.clone());
         for _ in 0..TRIES {
             let held = self.region.read_current().await?;
-            let Revalidated { region, targets } = revalidate_on(&plan, &held).await?;
+            let Revalidated { region, targets } = self.revalidate(&plan, &held).await?;
             let names: Vec<ReservationName> =
                 plan.changes.iter().map(|asking| asking.reservation().clone()).collect();
             let application = PlanPatch::new(
@@ -183,16 +183,17 @@ impl Admission {
         }
         Err(PlanInvalid::ChangesTooFast.into())
     }
-}
 
-/// [`revalidate()`] on a thread that may block: it audits the region.
-async fn revalidate_on(
-    plan: &Arc<NewPlan>,
-    held: &Arc<CachedRegion>,
-) -> Result<Revalidated, PlanInvalid> {
-    let (plan, held) = (plan.clone(), held.clone());
-    let work = tokio::task::spawn_blocking(move || revalidate(&plan, &held.snapshot));
-    work.await.expect("it does not panic")
+    /// [`revalidate()`] on a thread that may block: it audits the region.
+    async fn revalidate(
+        &self,
+        plan: &Arc<NewPlan>,
+        held: &Arc<CachedRegion>,
+    ) -> Result<Revalidated, PlanInvalid> {
+        let (plan, held, queue) = (plan.clone(), held.clone(), self.queue.clone());
+        let work = tokio::task::spawn_blocking(move || revalidate(&plan, &held.snapshot, &queue));
+        work.await.expect("it does not panic")
+    }
 }
 
 /// A plan to store, with the version of the region that it is based on.

@@ -4,7 +4,7 @@
 use crate::plan_deadline::PlanDeadline;
 use crate::planner::{PlanRefused, Planned, Planner};
 use crate::region_cache::CachedRegion;
-use fleet::CapacityRequest;
+use fleet::{CapacityRequest, RegionSnapshot, Targets};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -78,6 +78,17 @@ impl PlanQueue {
     /// Whether a new plan would have to wait.
     pub fn is_full(&self) -> bool {
         self.0.turns.available_permits() == 0
+    }
+
+    /// Whether targets keep the policies in force.
+    ///
+    /// # Errors
+    /// As [`Planner::keeps_policies`]; without a planner it is not known.
+    pub fn keeps_policies(&self, region: &RegionSnapshot, targets: &Targets) -> Result<(), String> {
+        let planner = self.0.planner.as_ref();
+        planner
+            .ok_or_else(|| PlanQueueError::NoPlanner.to_string())?
+            .keeps_policies(region, targets)
     }
 
     /// Waits for a turn, then plans requests on a region. Dropping the future cancels the plan, which ends soon
@@ -220,6 +231,10 @@ mod tests {
                 complete: true,
                 seconds: self.seconds,
             })
+        }
+
+        fn keeps_policies(&self, _: &RegionSnapshot, _: &Targets) -> Result<(), String> {
+            Ok(())
         }
     }
 

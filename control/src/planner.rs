@@ -22,6 +22,12 @@ pub trait Planner: fmt::Debug + Send + Sync {
         deadline: PlanDeadline,
         must_stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Planned, PlanRefused>;
+
+    /// Whether targets keep the policies in force: the region may have changed since they were planned.
+    ///
+    /// # Errors
+    /// The first limit that is exceeded, or why that is not known.
+    fn keeps_policies(&self, region: &RegionSnapshot, targets: &Targets) -> Result<(), String>;
 }
 
 /// Quotes of requests, and the resulting region.

@@ -196,8 +196,8 @@ fn region_json() {
     assert!(with("{}").contains("missing field `format`"));
     assert!(with("[1]").contains("DIR/region.json: is not the expected JSON"));
     assert_eq!(
-        with(r#"{"format": "ras-snapshot/3", "regions": []}"#),
-        "DIR/region.json: format is \"ras-snapshot/3\"; this reads \"ras-snapshot/2\" or \
+        with(r#"{"format": "ras-snapshot/4", "regions": []}"#),
+        "DIR/region.json: format is \"ras-snapshot/4\"; this reads \"ras-snapshot/2\" or \
          \"ras-snapshot/1\""
     );
     assert!(with(r#"{"format": "ras-snapshot/1"}"#).contains("missing field `region`"));

@@ -252,13 +252,12 @@ impl<'a> Explainer<'a> {
             lost: row.amount,
             left: assigned - row.amount,
         });
-        let guaranteed = match &worst_msb {
+        let after_msb = match &worst_msb {
             Some(worst) if reservation.msb_buffer => worst.left,
             _ => assigned,
         };
-        let guaranteed = self.after_domains(ix, guaranteed);
-        let missing = reservation.capacity - guaranteed;
-        let short = missing > Rru::ZERO;
+        let guaranteed = self.after_domains(ix, after_msb);
+        let short = reservation.capacity > guaranteed;
         Explanation {
             reservation_id: reservation.id.clone(),
             owner: reservation.owner.clone(),
@@ -273,7 +272,7 @@ impl<'a> Explainer<'a> {
             by_type,
             by_msb,
             worst_msb,
-            shortfall: short.then(|| self.shortfall(ix, missing)),
+            shortfall: short.then(|| self.shortfall(ix, after_msb)),
             relaxations: if short {
                 relax::relaxations(&self.ledger, ix, guaranteed)
             } else {
@@ -288,14 +287,16 @@ impl<'a> Explainer<'a> {
         let held = self.ledger.offer(&reservation.rru, &reservation.allowed_datacenters, |ty| {
             self.ledger.held_by(ix, ty).iter().map(|entry| (entry.msb, entry.servers))
         });
-        let guaranteed = self.after_domains(ix, held.guaranteed(reservation.msb_buffer));
-        let missing = reservation.capacity - guaranteed;
-        (missing > Rru::ZERO).then(|| self.shortfall(ix, missing))
+        let after_msb = held.guaranteed(reservation.msb_buffer);
+        let short = reservation.capacity > self.after_domains(ix, after_msb);
+        short.then(|| self.shortfall(ix, after_msb))
     }
 
-    fn shortfall(&self, ix: ReservationIx, missing: Rru) -> Shortfall {
+    /// `after_msb`: what the loss of any one MSB leaves.
+    fn shortfall(&self, ix: ReservationIx, after_msb: Rru) -> Shortfall {
         let evidence = self.evidence(ix);
         let capacity = self.ledger.snapshot.reservations[ix.ix()].capacity;
+        let missing = capacity - self.after_domains(ix, after_msb);
         let (hardware, shortage) = if evidence.within_reach >= capacity {
             (hardware::own(&self.ledger, ix), None)
         } else {
@@ -303,8 +304,9 @@ impl<'a> Explainer<'a> {
         };
         let (mut reason, worst) = (self.reason(ix, &evidence, shortage), self.domains.get(&ix));
         let mut sentence = self.sentence(ix, missing, reason, &hardware, &evidence);
-        // Evidence speaks of MSBs: where it finds enough, domains are in the way.
-        if let Some(worst) = worst.filter(|_| reason == ShortfallReason::NotFoundInTime) {
+        // Evidence speaks of MSBs. Where what is held survives these, a domain is in the way.
+        let by_domain = worst.filter(|_| after_msb >= capacity);
+        if let Some(worst) = by_domain.filter(|_| reason == ShortfallReason::NotFoundInTime) {
             (reason, sentence) = (ShortfallReason::FaultDomain, worst.sentence(capacity));
         }
         let held_by = holders::holders(&self.ledger, ix);

@@ -1,6 +1,6 @@
 //! Fault domains that need not nest: switches over racks of several MSBs, power feeds, cooling loops.
 
-use crate::id::{Name, ReservationName, ServerIx, ServerName};
+use crate::id::{Name, ReservationName, ServerName};
 
 /// A named partition of servers into fault domains, one of which may be lost at a time.
 ///
@@ -13,13 +13,6 @@ pub struct Partition {
     pub domains: Vec<Name>,
     /// The domain of each server of the snapshot, in its order, as a position in `domains`.
     pub of_servers: Vec<Option<u32>>,
-}
-
-impl Partition {
-    /// The domain of a server, as a position in [`Partition::domains`].
-    pub fn domain_of(&self, server: ServerIx) -> Option<u32> {
-        self.of_servers.get(server.ix()).copied().flatten()
-    }
 }
 
 /// The prefix of columns of `servers.parquet` that are partitions: `domain:switch` is the partition `switch`.

@@ -90,7 +90,7 @@ Exit codes:
   3  the plan or the data read is out of date: nothing was changed
 
 Folders:
-  SNAPSHOT  a region at one instant: region.json and six Parquet tables (ras-snapshot/2)
+  SNAPSHOT  a region at one instant: region.json and Parquet tables (ras-snapshot/2 or /3)
   RESULT    a solve: assignment.parquet and report.json (ras-solve/1)
 
 Example, from nothing to a page:

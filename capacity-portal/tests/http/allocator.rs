@@ -54,6 +54,10 @@ impl Planner for Allocator {
             seconds: 0.0,
         })
     }
+
+    fn keeps_policies(&self, _: &RegionSnapshot, _: &Targets) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 fn quote(

@@ -1,5 +1,6 @@
 //! Checks that an earlier plan still holds on the current region.
 
+use crate::plan_queue::PlanQueue;
 use broker::NewPlan;
 use fleet::audit::{Violation, audit};
 use fleet::{
@@ -36,6 +37,9 @@ pub enum PlanInvalid {
     /// The audit finds a reservation worse off.
     #[error("{0}")]
     Audit(Box<Violation>),
+    /// A limit of a policy would be exceeded.
+    #[error("policy {0}")]
+    Policy(String),
     /// A reservation would be promised another capacity.
     #[error("reservation {reservation:?} would be promised {now} RRU, and not {planned}")]
     OtherPromise {
@@ -65,8 +69,13 @@ pub enum PlanInvalid {
 }
 
 /// Applies the changes and targets of a plan to a region. The plan holds if each change is still granted as
-/// planned, no more servers in use are taken from any reservation, and the audit finds no reservation worse off.
-pub(crate) fn revalidate(plan: &NewPlan, now: &RegionSnapshot) -> Result<Revalidated, PlanInvalid> {
+/// planned, no more servers in use are taken from any reservation, the audit finds no reservation worse off, and policies
+/// are kept.
+pub(crate) fn revalidate(
+    plan: &NewPlan,
+    now: &RegionSnapshot,
+    queue: &PlanQueue,
+) -> Result<Revalidated, PlanInvalid> {
     let mut region = now.ahead_for_plans();
     for asking in plan.changes.iter().filter(|asking| !asking.keeps_the_promise()) {
         let (next, _) = asking.change.apply(&region)?;
@@ -96,6 +105,7 @@ pub(crate) fn revalidate(plan: &NewPlan, now: &RegionSnapshot) -> Result<Revalid
     if let Some(violation) = report.violations.first() {
         return Err(PlanInvalid::Audit(Box::new(violation.clone())));
     }
+    queue.keeps_policies(&region, &targets).map_err(PlanInvalid::Policy)?;
     for quote in &plan.quotes {
         let reservation = quote.reservation_id.clone();
         let Some(row) = report.reservation(&reservation) else {

@@ -1,7 +1,7 @@
 //! The policies in force as limits that plans keep, compiled once for each edition and region.
 
 use async_solver::GroupLimits;
-use broker::{Broker, Policies, PoliciesEdition};
+use broker::{Broker, DbError, Policies, PoliciesEdition};
 use fleet::RegionSnapshot;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -32,16 +32,22 @@ pub(super) struct PlanPolicies {
 }
 
 impl PlanPolicies {
-    /// Reads the policies in force until dropped.
+    /// Reads the policies in force.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub(super) async fn read(&self, broker: &Broker) -> Result<(), DbError> {
+        self.take(&broker.policies().await?);
+        Ok(())
+    }
+
+    /// Reads them again until dropped.
     pub(super) async fn keep(&self, broker: &Broker) {
         loop {
-            match broker.policies().await {
-                Ok(policies) => self.take(&policies),
-                Err(error) => {
-                    tracing::warn!(%error, "plans keep the policies that were read last");
-                }
-            }
             tokio::time::sleep(LOOK_EVERY).await;
+            if let Err(error) = self.read(broker).await {
+                tracing::warn!(%error, "plans keep the policies that were read last");
+            }
         }
     }
 
@@ -102,6 +108,9 @@ fn content(region: &RegionSnapshot) -> u64 {
     for of in &region.msbs {
         (&*of.id, of.datacenter).hash(&mut hasher);
     }
+    region.datacenters.iter().for_each(|of| of.id.hash(&mut hasher));
+    region.hardware_types.iter().for_each(|of| of.hash(&mut hasher));
+    format!("{:?}", region.weights).hash(&mut hasher);
     for of in &region.reservations {
         (&*of.id, &*of.owner, of.kind.as_str(), of.capacity, of.msb_buffer).hash(&mut hasher);
         (of.priority, &of.rru).hash(&mut hasher);

@@ -18,7 +18,7 @@ use control::{PlanDeadline, PlanRefused, Planned, Planner};
 use datasets::schema::WARM_FILE;
 use fleet::audit::Violation;
 use fleet::quote::QuoteSeconds;
-use fleet::{CapacityRequest, RegionSnapshot, RequestsError};
+use fleet::{CapacityRequest, RegionSnapshot, RequestsError, Targets};
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -85,7 +85,15 @@ impl SolvingPlanner {
         self.offers.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads the policies in force, which plans keep, and the warm starts of published solves until dropped. Without a warm
+    /// Reads the policies in force, which plans keep: no plan is made before.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn read_policies(&self, broker: &Broker) -> Result<()> {
+        self.policies.read(broker).await.context("cannot read the policies in force")
+    }
+
+    /// Reads the policies in force again, and the warm starts of published solves until dropped. Without a warm
     /// start plans only take longer, so failures are only logged.
     pub async fn keep_up(&self, broker: &Broker, settings: &ServiceSettings) {
         tokio::join!(self.policies.keep(broker), self.keep_warm(broker, settings));
@@ -211,5 +219,13 @@ impl Planner for SolvingPlanner {
             after: found.after,
             seconds: began.elapsed().as_secs_f64(),
         })
+    }
+
+    fn keeps_policies(&self, region: &RegionSnapshot, targets: &Targets) -> Result<(), String> {
+        let uses = self.policies.limits(region)?.report(region, targets);
+        match uses.iter().find(|of| !of.is_kept()) {
+            None => Ok(()),
+            Some(of) => Err(format!("{} would be at {} of {}", of.name, of.after, of.most)),
+        }
     }
 }

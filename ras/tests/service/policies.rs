@@ -117,12 +117,13 @@ fn a_plan_keeps_policies_and_names_the_group_without_room() {
         "rru": values.collect::<serde_json::Map<_, _>>(),
     });
     fs::write(place.path("till.json"), asked.to_string()).expect("written");
-    let answer = || {
+    let plan = || {
         let plan = place.ras("plan --request till.json --data data --output json");
-        let plan = plan.code_in(&[0, 2]).json();
-        plan["changes"][0]["answer"].clone()
+        plan.code_in(&[0, 2]).json()
     };
-    assert_eq!(answer()["granted"], "in_full", "without a policy");
+    let answer = || plan()["changes"][0]["answer"].clone();
+    let stored = plan();
+    assert_eq!(stored["changes"][0]["answer"]["granted"], "in_full", "without a policy");
     place.json("policy apply of_shop.sql --yes --data data");
     let mut refused = Value::Null;
     // A server looks for changes of policies now and then.
@@ -135,6 +136,9 @@ fn a_plan_keeps_policies_and_names_the_group_without_room() {
     assert_eq!(refusal["reason"], "policy", "{refused}");
     let sentence = refusal["sentence"].as_str().expect("a sentence");
     assert!(sentence.contains("policy of_shop, owner=shop: 6 of 6"), "{sentence}");
+    // The plan of before the policy is not applied any more.
+    let id = stored["plan"].as_str().expect("an id");
+    place.ras(&format!("apply {id} --data data")).fails_with(&["of_shop", "8 of 6"]);
     up.stop();
 }
 

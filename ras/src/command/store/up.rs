@@ -69,6 +69,7 @@ async fn serve(
     if let Some(snapshot) = snapshot {
         first_load(store, &snapshot).await?;
     }
+    planner.read_policies(&store.broker).await?;
     let at = match options.listen {
         Listen::Nowhere => None,
         Listen::At(at) => Some(at),

@@ -32,6 +32,7 @@ async fn work(
 ) -> Result<()> {
     let worker = Worker::new(store.broker.clone(), settings.clone())?;
     let working = store.broker.clone();
+    planner.read_policies(&working).await?;
     let plans = PlanWorker::new(working.clone(), planner.clone(), worker.name());
     let (name, archive) = (worker.name(), worker.archive().url());
     let json = json!({ "worker": name, "store": store.place, "archive": archive });
