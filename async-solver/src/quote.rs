@@ -388,7 +388,7 @@ impl QuoteContext<'_> {
             }
             // Each has its share of the time that is left.
             let means = self.means.with_share(1.0 / (concessions.len() - number) as f64);
-            let offer = self.grant(concession, request, within, ix, (plan, &means));
+            let offer = self.grant(concession, request, within.0, ix, (plan, &means));
             types += usize::from(is_type && offer.is_some());
             found.extend(offer);
         }
