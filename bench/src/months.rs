@@ -121,13 +121,14 @@ fn limited(mut parts: SnapshotParts, course: &Course) -> Result<RegionSnapshot> 
     Ok(RegionSnapshot::new(parts)?)
 }
 
-/// The value before the first solve, after a day, after a week and at the end.
+/// The value before the first solve, after the first, after a day, after a week and at the end, each with its hour.
 fn milestones(done: &[Hour], value: impl Fn(&Hour) -> f64) -> String {
     let last = done.len() - 1;
     let at = [0, 1, 24, 168, last].into_iter().filter(|&at| at <= last);
     let mut at: Vec<usize> = at.collect();
     at.dedup();
-    at.into_iter().map(|at| percent(value(&done[at]))).collect::<Vec<_>>().join(", ")
+    let of = |at: usize| format!("{at} h: {}", percent(value(&done[at])));
+    at.into_iter().map(of).collect::<Vec<_>>().join(", ")
 }
 
 fn line(name: &str, done: &[Hour], value: impl Fn(&Hour) -> f64) -> Series {
@@ -143,8 +144,6 @@ fn points(done: &[Hour], unit: Unit, series: Vec<Series>) -> Plot {
     }
 }
 
-const MILESTONES: &str = "before; after the first hour, a day, a week, all hours";
-
 fn shares(done: &[Hour], made: String) -> Figure {
     let least = done.last().map_or(0.0, |hour| hour.least_share);
     Figure {
@@ -153,7 +152,7 @@ fn shares(done: &[Hour], made: String) -> Figure {
         made,
         rows: vec![
             Beside {
-                what: MILESTONES,
+                what: "sum of largest MSB shares over RRU held",
                 paper: "15.1 % to 5.8 % in two months",
                 here: milestones(done, |hour| hour.largest_share),
             },

@@ -22,7 +22,7 @@ Figures, numbered as in the paper (RAS, SOSP'21):
   by size, from a tenth of --servers to ten times as many
   12 largest share in one MSB   13 spread over MSBs   14 power by MSB   15 traffic between
   datacenters   16 moves by hour
-With --state greedy, 12, 14 and 16 follow the region for --hours.
+With --state greedy and 12 or 14, these and 16 follow the region for --hours.
 
 Regions are generated unless SNAPSHOT is given. Times are of this machine: compare those of one
 run with each other.
@@ -79,7 +79,7 @@ pub struct Options {
     /// Hours that figures 7, 8, 9 and 16 follow, one solve each; of `--state greedy` also 12 and 14
     #[arg(long, value_name = "COUNT", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=8760))]
     pub hours: u32,
-    /// In figures 12, 14 and 16 of `--state greedy`: the most moves of servers in use each hour
+    /// Where figures 12, 14 and 16 follow the region: the most moves of servers in use each hour
     #[arg(long, value_name = "COUNT")]
     pub in_use_moves: Option<u32>,
     /// In figures 7, 8, 9 and 16: start each hour from what the one before left, and solve it from

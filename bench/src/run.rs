@@ -168,6 +168,10 @@ fn figures(
     let pace = Pace { resized: options.resized, failed: options.failed, seed: options.seed };
     // What a greedy allocator left is followed until it is spread.
     let follows = options.state == State::Greedy && wanted.any(&[12, 14]);
+    ensure!(
+        follows || options.in_use_moves.is_none(),
+        "--in-use-moves is for --state greedy with figure 12 or 14"
+    );
     if follows {
         let Options { hours, in_use_moves, .. } = *options;
         let course = Course { hours, pace, in_use_moves };

@@ -141,6 +141,9 @@ fn greedy_region_is_followed_within_its_limit_of_moves() {
     assert!(shares[3] < shares[0], "{shares:?}");
     assert!(shares.iter().zip(&least).skip(1).all(|(share, least)| share >= least), "{shares:?}");
     assert!(in_use.iter().all(|&moves| moves <= 2.0), "{in_use:?}");
+    let refused = ras_bench(place.path(), "--state greedy --figures 16 --in-use-moves 2 --out r");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && said.contains("--in-use-moves is for"), "{said}");
 }
 
 #[test]

@@ -69,9 +69,6 @@ pub(crate) struct Expected {
     pub(crate) late: i64,
 }
 
-/// Days after which orders are not counted: no forecast looks as far ahead.
-const ORDERS_WITHIN: usize = 10 * 366;
-
 impl Expected {
     /// Adds an order that is open, or arrived today.
     fn add(&mut self, of: &HardwareOrder, today: NaiveDate) {
@@ -89,7 +86,8 @@ impl Expected {
             self.next_on = Some(self.next_on.map_or(day, |next| next.min(day)));
         }
         let ahead = usize::try_from((day - today).num_days()).unwrap_or(0);
-        if ahead < ORDERS_WITHIN {
+        // No forecast looks further ahead.
+        if ahead < horizon() {
             self.arrivals.add(ahead, servers as f64);
         }
     }

@@ -25,7 +25,7 @@ fn path(id: &str, action: &str) -> String {
 
 /// The open orders, with forms for operators.
 pub(super) async fn section(site: &Site, reader: &Reader) -> Result<Markup, Problem> {
-    let all = in_time(site.broker.hardware_orders()).await?;
+    let all = in_time(site.broker.expected_hardware()).await?;
     let open = all.into_iter().filter(|of| of.state == HardwareOrderState::Open);
     let open: Vec<(String, HardwareOrder)> = open.map(|of| (of.version(), view(of))).collect();
     let may_change = reader.may(Role::Operator);

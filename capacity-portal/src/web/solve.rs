@@ -170,7 +170,7 @@ fn sections(report: &SolveReport) -> Markup {
                 }))
             (ui::tile(Mood::Plain, "Moves in use", &whole(report.moves.map(|of| of.in_use)),
                 &html! { (whole(report.moves.map(|of| of.idle))) " idle, " (whole(report.acquired)) " free servers assigned" }))
-            (ui::tile(if missing > Some(0) { Mood::Bad } else { Mood::Good }, "Servers missing, at least", &whole(missing),
+            (ui::tile(match missing { Some(0) => Mood::Good, Some(_) => Mood::Bad, None => Mood::Plain }, "Servers missing, at least", &whole(missing),
                 &html! { (whole(report.initial_shortfall_servers)) " before the solve" }))
             (ui::tile(Mood::Plain, "Embedded buffers", &percent(report.buffer.map(|of| of.share)),
                 &html! { "lower bound with this hardware: " (percent(report.buffer.map(|of| of.bounds.hardware))) }))

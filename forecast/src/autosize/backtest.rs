@@ -115,7 +115,7 @@ pub struct Tried {
     pub sizing: Sizing,
     /// What it did.
     pub outcome: Outcome,
-    /// No other way has fewer short hours at its idle capacity or less.
+    /// No other way has as few short hours and as little idle capacity, and less of one.
     pub on_frontier: bool,
 }
 
@@ -187,11 +187,11 @@ pub fn backtest(series: &Series, terms: &Terms) -> Result<Backtest, BacktestErro
     let pairs = grid().count();
     let recommended = cheapest(tried[..pairs].iter().map(|of| &of.outcome), chance);
     let chosen = cheapest(halves[..pairs].iter().map(|[first, _]| first), chance);
-    let checked = chosen.map(|at| Tried { outcome: halves[at][1], ..tried[at] });
     let outcomes: Vec<Outcome> = tried.iter().map(|of| of.outcome).collect();
     for of in &mut tried {
         of.on_frontier = !outcomes.iter().any(|other| beats(other, &of.outcome));
     }
+    let checked = chosen.map(|at| Tried { outcome: halves[at][1], ..tried[at] });
     let in_days = |steps: usize| steps as f64 / day as f64;
     Ok(Backtest {
         learnt_days: in_days(from),

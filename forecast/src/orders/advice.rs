@@ -57,26 +57,26 @@ pub fn advise(position: &Position, demand: &[f64], terms: Terms) -> Advice {
             advice.order = whole(amount.min(missing).max(0.0).ceil());
             pipeline.add(terms.lead.max(1), advice.order as f64);
         }
-        // Without a forecast no server is known to be spare.
-        Change::Remove(_) | Change::Keep if demand.is_empty() => {}
-        Change::Remove(_) | Change::Keep => {
-            let spare_from = |day: usize, pipeline: &Pipeline| {
-                let days = stock_by_day(*in_use, *free, pipeline, demand).take(terms.horizon());
-                days.skip(day).fold(f64::INFINITY, f64::min)
-            };
-            for day in (0..pipeline.0.len()).rev() {
-                // Days after the horizon are decided on later, when their orders can still be
-                // cancelled.
-                let spare = spare_from(day, &pipeline);
-                let cancelled = whole(spare.min(pipeline.on(day)).floor());
-                if cancelled > 0 && spare.is_finite() {
-                    pipeline.0[day] -= cancelled as f64;
-                    advice.cancel.push((day, cancelled));
-                }
+        Change::Remove(_) | Change::Keep => {}
+    }
+    // Without a forecast no server is known to be spare.
+    if advice.order == 0 && !demand.is_empty() {
+        let spare_from = |day: usize, pipeline: &Pipeline| {
+            let days = stock_by_day(*in_use, *free, pipeline, demand).take(terms.horizon());
+            days.skip(day).fold(f64::INFINITY, f64::min)
+        };
+        // What arrives on the first day is as good as there. Days after the horizon are decided on later, when their
+        // orders can still be cancelled.
+        for day in (1..pipeline.0.len()).rev() {
+            let spare = spare_from(day, &pipeline);
+            let cancelled = whole(spare.min(pipeline.on(day)).floor());
+            if cancelled > 0 && spare.is_finite() {
+                pipeline.0[day] -= cancelled as f64;
+                advice.cancel.push((day, cancelled));
             }
-            let spare = spare_from(0, &pipeline).min(*free);
-            advice.decommission = whole(spare.floor());
         }
+        let spare = spare_from(0, &pipeline).min(*free);
+        advice.decommission = whole(spare.floor());
     }
     let left = free - advice.decommission as f64;
     advice.runs_out_after = runs_out(*in_use, left, &pipeline, demand);
@@ -138,6 +138,22 @@ mod tests {
         let advice = advise(&position(4.0, pipeline.0), &demand, Terms::default());
         assert_eq!((advice.order, advice.cancel), (0, Vec::new()));
         assert_eq!((advice.runs_out, advice.short), (Some(9), 7), "an order would not help");
+    }
+
+    #[test]
+    fn what_is_too_many_later_is_cancelled_while_a_day_before_is_short() {
+        let demand = [vec![15.0; 10], vec![12.0; 18]].concat();
+        let mut pipeline = vec![0.0; 24];
+        pipeline[23] = 50.0;
+        let advice = advise(&position(4.0, pipeline), &demand, Terms::default());
+        assert_eq!((advice.order, advice.cancel), (0, vec![(23, 50)]));
+        assert_eq!((advice.runs_out, advice.short, advice.decommission), (Some(1), 1, 0));
+    }
+
+    #[test]
+    fn what_arrives_on_the_first_day_is_not_cancelled() {
+        let advice = advise(&position(5.0, vec![10.0]), &[10.0; 28], Terms::default());
+        assert_eq!((advice.cancel, advice.decommission), (Vec::new(), 5));
     }
 
     #[test]

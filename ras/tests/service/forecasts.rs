@@ -124,9 +124,19 @@ fn what_a_forecast_recommends_is_entered_in_one_command() {
     assert_eq!(served["supply"][0]["runs_out_on"], a["runs_out_on"], "{served}");
     assert_eq!(served["supply"][0]["on_order"].as_u64(), Some(ordered), "{served}");
 
-    // Entered a second time, what is to be cancelled is not on order any more.
+    // Nothing is ordered twice, and what was to be cancelled is not on order any more.
     place
         .ras("region order apply -f orders.json --data data")
+        .fails_with(&["are on order already", "run ras forecast orders again"]);
+    let mut cancelled = before.clone();
+    cancelled["series"]
+        .as_array_mut()
+        .expect("series")
+        .iter_mut()
+        .for_each(|of| of["order"] = 0.into());
+    std::fs::write(place.path("cancelled.json"), cancelled.to_string()).expect("written");
+    place
+        .ras("region order apply -f cancelled.json --data data")
         .fails_with(&["are not on order", "run ras forecast orders again"]);
     std::fs::write(place.path("other.json"), "{}").expect("written");
     place

@@ -172,7 +172,9 @@ fn apply(options: &ApplyOrders, context: &Context) -> Result<()> {
     let answer = read_answer(&options.file)?;
     let orders = ordered(&answer)?;
     let applied = with_server(Server::of(&options.server)?, async |client| {
-        let reduced = reduced(&answer, &all(client).await?.0)?;
+        let known = all(client).await?.0;
+        not_entered(&orders, &known)?;
+        let reduced = reduced(&answer, &known)?;
         let applied = Applied { applied: !options.preview, orders, reduced };
         if options.preview {
             return Ok(applied);
@@ -252,6 +254,25 @@ fn ordered(answer: &Recommended) -> Result<Vec<HardwareOrderAsked>> {
         });
     }
     Ok(orders)
+}
+
+/// A forecast is entered once: a second time all would be ordered twice.
+fn not_entered(orders: &[HardwareOrderAsked], known: &[HardwareOrder]) -> Result<()> {
+    for of in orders {
+        let is_same = |order: &&HardwareOrder| {
+            order.state == "open"
+                && (&order.hardware_type, &order.datacenter) == (&of.hardware_type, &of.datacenter)
+                && (order.expected_on, order.servers) == (of.expected_on, of.servers)
+        };
+        if let Some(order) = known.iter().find(is_same) {
+            let what = format!(
+                "{} of {} in {} for {} are on order already: {}",
+                of.servers, of.hardware_type, of.datacenter, of.expected_on, order.order
+            );
+            bail!(Hinted::new(what, "run ras forecast orders again, which counts them"));
+        }
+    }
+    Ok(())
 }
 
 /// The open orders that a forecast does not need: of each day those that were entered last.

@@ -134,8 +134,12 @@ pub(super) fn run(options: &OrdersForecast, context: &Context) -> Result<Verdict
         .map(|of| Moved { from: name(of.from), to: name(of.to), servers: of.servers })
         .collect();
     let series = (outlooks.into_iter().zip(&places).zip(advice).zip(free))
-        .map(|((((known, outlook), of), advice), free)| {
+        .map(|((((known, outlook), of), mut advice), free)| {
             let supply = Supply::new(&of.position, &of.demand, &outlook.doubts);
+            // Demand that is not known, or larger than can be seen, makes no order too many.
+            if matches!(supply, Supply::Unknown | Supply::Out) {
+                advice.cancel.clear();
+            }
             let runs_out = advice.runs_out.filter(|_| supply != Supply::Unknown);
             let cancelled = |(day, servers): &(usize, u64)| {
                 Some(CancelOn { expected_on: date(&known, day + 1)?, servers: *servers })
