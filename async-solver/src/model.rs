@@ -58,6 +58,14 @@ pub struct Pool {
     pub keeper: Keeper,
 }
 
+/// The hardware of a region that a reservation could have, in use and pinned as it may be.
+struct Reached {
+    /// Whether an MSB has some.
+    msbs: Vec<bool>,
+    /// The largest value of a server.
+    top_value: i64,
+}
+
 /// Who may have the servers of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Keeper {
@@ -286,6 +294,8 @@ impl Model {
         (snapshot.reservations.iter().enumerate().zip(&held))
             .map(|((position, reservation), held)| {
                 let mut items: Vec<Item> = Vec::new();
+                // The hardware that spread goals follow is that of the region: pins and limits do not change it.
+                let mut reached = Reached { msbs: vec![false; snapshot.msbs.len()], top_value: 0 };
                 for &(hardware_type, value) in &reservation.rru {
                     if reservation.kind == ReservationKind::Elastic {
                         break;
@@ -293,10 +303,12 @@ impl Model {
                     for &pool in by_type.get(&hardware_type).into_iter().flatten() {
                         let Pool { msb, keeper, .. } = self.pools[pool as usize];
                         let ix = ReservationIx::new(position);
-                        if !keeper.allows(ix) {
+                        if !reservation.allows(snapshot.msbs[msb.ix()].datacenter) {
                             continue;
                         }
-                        if !reservation.allows(snapshot.msbs[msb.ix()].datacenter) {
+                        reached.msbs[msb.ix()] = true;
+                        reached.top_value = reached.top_value.max(value.0);
+                        if !keeper.allows(ix) {
                             continue;
                         }
                         let held = held.get(&pool).copied();
@@ -322,8 +334,11 @@ impl Model {
                 });
                 let crossing = crossing.collect();
                 let ix = ReservationIx::new(position);
-                Term { crossing, ..self.build_term(snapshot, ix, items, ineligible_held) }
-                    .with_shortfall_of_today()
+                Term {
+                    crossing,
+                    ..self.build_term(snapshot, ix, (items, ineligible_held), &reached)
+                }
+                .with_shortfall_of_today()
             })
             .collect()
     }
@@ -332,8 +347,8 @@ impl Model {
         &self,
         snapshot: &RegionSnapshot,
         ix: ReservationIx,
-        items: Vec<Item>,
-        ineligible_held: Vec<Item>,
+        (items, ineligible_held): (Vec<Item>, Vec<Item>),
+        reached: &Reached,
     ) -> Term {
         let reservation = &snapshot.reservations[ix.ix()];
         let weights = &snapshot.weights;
@@ -362,13 +377,14 @@ impl Model {
             term.spread_limit = match alpha {
                 Some(alpha) => micro(alpha * rru(term.asked)),
                 None => {
-                    let others = term.slices.len().saturating_sub(1);
+                    let msbs = reached.msbs.iter().filter(|there| **there).count();
+                    let others = msbs.saturating_sub(1);
                     let even = if others == 0 {
                         term.asked
                     } else {
                         micro(1.5 * rru(term.asked) / others as f64)
                     };
-                    even.max(term.items.iter().map(|item| item.value).max().unwrap_or(0))
+                    even.max(reached.top_value)
                 }
             };
         }

@@ -105,6 +105,19 @@ proptest! {
         prop_assert!(order.is_lt() || phase1.primal <= phase1.initial_primal + 1e-9);
     }
 
+    /// A solve within move budgets pins servers: goals of spread are still those of the whole region.
+    #[test]
+    fn pins_change_no_goal_of_spread(world in worlds(TOWN), pins: u64) {
+        let mut snapshot = snapshot(&world);
+        for (number, server) in snapshot.servers.iter_mut().enumerate() {
+            server.pinned |= pins >> (number % 64) & 1 == 1;
+        }
+        let outcome = solved(&snapshot, &config());
+        let report = audit(&snapshot, &outcome.targets);
+        assert_close(report.objective.msb_spread, outcome.stats.objective.msb_spread, "MSB spread");
+        assert_close(report.objective.total, outcome.stats.objective.total, "total");
+    }
+
     #[test]
     fn solve_shortens_no_reservation(world in worlds(TOWN)) {
         let snapshot = snapshot(&world);

@@ -197,8 +197,8 @@ fn region_json() {
     assert!(with("[1]").contains("DIR/region.json: is not the expected JSON"));
     assert_eq!(
         with(r#"{"format": "ras-snapshot/4", "regions": []}"#),
-        "DIR/region.json: format is \"ras-snapshot/4\"; this reads \"ras-snapshot/2\" or \
-         \"ras-snapshot/1\""
+        "DIR/region.json: format is \"ras-snapshot/4\"; this reads \"ras-snapshot/3\" or \
+         \"ras-snapshot/2\" or \"ras-snapshot/1\""
     );
     assert!(with(r#"{"format": "ras-snapshot/1"}"#).contains("missing field `region`"));
     assert!(
@@ -423,8 +423,8 @@ fn what_is_in_the_way_stays() {
     std::fs::write(dir.join("notes.md"), "mine").unwrap();
     refused("notes.md is not part of a snapshot");
     std::fs::remove_file(dir.join("notes.md")).unwrap();
-    std::fs::write(dir.join("region.json"), r#"{"format": "ras-snapshot/3"}"#).unwrap();
-    refused("region.json says that it is \"ras-snapshot/3\"");
+    std::fs::write(dir.join("region.json"), r#"{"format": "ras-snapshot/4"}"#).unwrap();
+    refused("region.json says that it is \"ras-snapshot/4\"");
     std::fs::remove_file(dir.join("region.json")).unwrap();
     refused("it is not a snapshot");
     // A result is no snapshot either, and a file is no folder.
