@@ -24,7 +24,6 @@ COMMENT ON COLUMN hardware_orders.ordered_at IS 'when it was entered';
 COMMENT ON COLUMN hardware_orders.state IS 'see transitions';
 COMMENT ON COLUMN hardware_orders.state_at IS 'since when it is in this state';
 COMMENT ON COLUMN hardware_orders.changes IS 'how often it was changed: its version';
-CREATE INDEX hardware_orders_open ON hardware_orders (expected_on) WHERE state = 'open';
 INSERT INTO transitions VALUES
     ('hardware_orders', 'new', 'open'),
     ('hardware_orders', 'open', 'arrived'),

@@ -21,7 +21,11 @@ pub(crate) type Advice = Arc<Result<Backtest, BacktestError>>;
 
 /// The advice of each reservation that was asked for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct AutosizeAdvice(Arc<Mutex<HashMap<String, Computed>>>);
+pub(crate) struct AutosizeAdvice {
+    known: Arc<Mutex<HashMap<String, Computed>>>,
+    /// Held by who computes it.
+    computes: Arc<tokio::sync::Mutex<()>>,
+}
 
 /// Advice, with the day and the terms that it was computed for.
 #[derive(Debug)]
@@ -34,7 +38,7 @@ struct Computed {
 impl AutosizeAdvice {
     /// What was computed for these terms on a day.
     fn known(&self, reservation: &str, terms: Terms, day: NaiveDate) -> Option<Advice> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let of = known.get(reservation)?;
         ((of.day, of.terms) == (day, terms)).then(|| of.advice.clone())
     }
@@ -51,6 +55,11 @@ impl AutosizeAdvice {
         now: DateTime<Utc>,
     ) -> Result<Advice, Problem> {
         let day = now.date_naive();
+        if let Some(known) = self.known(reservation, terms, day) {
+            return Ok(known);
+        }
+        // Concurrent requests wait for one computation instead of each computing.
+        let _computes = self.computes.lock().await;
         if let Some(known) = self.known(reservation, terms, day) {
             return Ok(known);
         }
@@ -73,7 +82,7 @@ impl AutosizeAdvice {
             }
         });
         let advice = Arc::new(advice.await.map_err(|error| unreadable(&error))?);
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= KEPT {
             known.clear();
         }

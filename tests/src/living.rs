@@ -7,6 +7,7 @@
 
 mod act;
 mod history;
+mod orders;
 mod print;
 
 use crate::statement::Statement;
@@ -208,6 +209,8 @@ impl Stored {
             "run" => self.run(said).await,
             "solve" => self.solve(said).await,
             "thrash" => self.thrash().await,
+            "order" => self.order(said).await,
+            "rack" => self.rack(said).await,
             _ => self.question(said).await,
         }
     }

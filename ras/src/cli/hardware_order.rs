@@ -84,6 +84,9 @@ pub struct ApplyOrders {
     /// Only show what would be entered
     #[arg(long)]
     pub preview: bool,
+    /// Order also where an order is late. A forecast does not count late orders
+    #[arg(long)]
+    pub despite_late: bool,
     /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,

@@ -174,6 +174,9 @@ fn apply(options: &ApplyOrders, context: &Context) -> Result<()> {
     let applied = with_server(Server::of(&options.server)?, async |client| {
         let known = all(client).await?.0;
         not_entered(&orders, &known)?;
+        if !options.despite_late {
+            none_late(&orders, &known)?;
+        }
         let reduced = reduced(&answer, &known)?;
         let applied = Applied { applied: !options.preview, orders, reduced };
         if options.preview {
@@ -273,6 +276,25 @@ fn not_entered(orders: &[HardwareOrderAsked], known: &[HardwareOrder]) -> Result
         }
     }
     Ok(())
+}
+
+/// A forecast does not count late orders, for their day is not known: what it recommends may be what is late.
+fn none_late(orders: &[HardwareOrderAsked], known: &[HardwareOrder]) -> Result<()> {
+    let same_place = |of: &HardwareOrderAsked, order: &HardwareOrder| {
+        (&order.hardware_type, &order.datacenter) == (&of.hardware_type, &of.datacenter)
+    };
+    let is_asked = |order: &&HardwareOrder| orders.iter().any(|of| same_place(of, order));
+    let Some(late) = known.iter().filter(|order| order.late).find(is_asked) else {
+        return Ok(());
+    };
+    let HardwareOrder { order, hardware_type, datacenter, servers, expected_on, .. } = late;
+    let what = format!(
+        "{servers} of {hardware_type} in {datacenter} were expected on {expected_on} and are late: {order}; the forecast does not count them"
+    );
+    let hint = format!(
+        "give them another day (ras region order change {order} --expected DAY) and run ras forecast orders again, or order despite them with --despite-late"
+    );
+    bail!(Hinted::new(what, hint))
 }
 
 /// The open orders that a forecast does not need: of each day those that were entered last.
