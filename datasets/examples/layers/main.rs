@@ -48,7 +48,7 @@ const TICKS_A_DAY: usize = STEPS_A_DAY / 2;
 /// Accepted chance that ten minutes are short of warm machines.
 const CHANCE: f64 = 0.001;
 /// Quantiles of demand that the stock must cover.
-const QUANTILES: [f64; 3] = [0.9, 0.98, 0.995];
+const QUANTILES: [f64; 10] = [0.9, 0.91, 0.92, 0.93, 0.94, 0.95, 0.96, 0.97, 0.98, 0.995];
 /// Shares of the move costs spent a day.
 const BUDGET: f64 = 0.05;
 /// Constant shares that are tried.

@@ -216,8 +216,11 @@ mod tests {
 
     #[test]
     fn page_is_well_formed_with_and_without_failures() {
-        let outages = (0..40).map(|n| Outage { start: n * 20_000, end: n * 20_000 + 9_000 });
-        let page = page_of(outages.collect());
+        let outage = |n: u32| {
+            let start = i64::from(n) * 20_000;
+            Outage { server: n, start, end: start + 9_000 }
+        };
+        let page = page_of((0..40).map(outage).collect());
         let circles = elements(&page).iter().filter(|name| *name == "circle").count();
         assert_eq!(circles, 2, "a point for each of two rules");
         assert!(page.contains("&lt;b&gt;A") && page.contains("a &amp; b: spares"));
