@@ -124,7 +124,9 @@ pub fn union(outages: &[Outage]) -> Result<Vec<Outage>, OutageError> {
 
 fn check(outages: &[Outage]) -> Result<(), OutageError> {
     match outages.iter().enumerate().find(|(_, outage)| outage.end < outage.start) {
-        Some((index, &Outage { start, end, .. })) => Err(OutageError::Reversed { index, start, end }),
+        Some((index, &Outage { start, end, .. })) => {
+            Err(OutageError::Reversed { index, start, end })
+        }
         None => Ok(()),
     }
 }

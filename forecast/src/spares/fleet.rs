@@ -11,8 +11,7 @@ use std::ops::Range;
 
 /// Ages that are told apart, by the time since the last failure, in seconds; beyond them one more, and one for servers that
 /// have not failed.
-const AGES: [i64; 6] =
-    [86_400, 2 * 86_400, 4 * 86_400, 8 * 86_400, 16 * 86_400, 32 * 86_400];
+const AGES: [i64; 6] = [86_400, 2 * 86_400, 4 * 86_400, 8 * 86_400, 16 * 86_400, 32 * 86_400];
 const NOT_FAILED: usize = AGES.len() + 1;
 
 /// A server out for this long lasts, and another takes its place among those that do; in seconds.
@@ -70,7 +69,8 @@ fn rates(
         add(&mut times, count.min(servers), seconds * likeness / fleet.bursts.max(1.0));
     }
     let expected = |of: fn(&Age) -> f64| -> f64 {
-        let failures: f64 = seen.ages.iter().zip(hazards).map(|(age, hazard)| hazard * of(age)).sum();
+        let failures: f64 =
+            seen.ages.iter().zip(hazards).map(|(age, hazard)| hazard * of(age)).sum();
         failures * fleet.bursts / fleet.failures().max(1.0)
     };
     let past = expected(|age| age.seconds);
@@ -117,12 +117,18 @@ impl Seen {
         let mut seen = Seen::default();
         let mut within: Vec<Outage> = (of.outages.iter())
             .filter(|outage| outage.end > start && outage.start < end)
-            .map(|outage| Outage { start: outage.start.max(start), end: outage.end.min(end), ..*outage })
+            .map(|outage| Outage {
+                start: outage.start.max(start),
+                end: outage.end.min(end),
+                ..*outage
+            })
             .collect();
         within.sort_unstable_by_key(|of| (of.start, of.end));
         for burst in within.chunk_by(|one, next| next.start.saturating_sub(one.start) <= burst) {
             seen.bursts += 1.0;
-            for (count, seconds) in levels(burst, history).into_iter().filter(|(count, _)| *count > 0) {
+            for (count, seconds) in
+                levels(burst, history).into_iter().filter(|(count, _)| *count > 0)
+            {
                 add(&mut seen.times, count, seconds);
             }
         }
@@ -190,7 +196,8 @@ impl Seen {
     fn hazards(&self) -> [f64; NOT_FAILED + 1] {
         let seconds: f64 = self.ages.iter().map(|age| age.seconds).sum();
         let one = seconds / self.failures().max(1.0);
-        self.ages.map(|age| if one > 0.0 { (age.failures + 1.0) / (age.seconds + one) } else { 0.0 })
+        self.ages
+            .map(|age| if one > 0.0 { (age.failures + 1.0) / (age.seconds + one) } else { 0.0 })
     }
 }
 
