@@ -132,7 +132,7 @@ fn a_type_without_failures_is_like_the_fleet() {
     assert!(much[1].mean() > 2.0 * some[1].mean(), "{} {}", much[1].mean(), some[1].mean());
     // Bursts of six, as the fleet has them; one server is no more than one.
     let six = much[1].chance_above(5) / much[1].chance_above(0);
-    assert!(six > 0.1 && much[2].quantile(1.0) == 1, "{six}");
+    assert!(six > 0.02 && much[2].quantile(1.0) == 1, "{six}");
 }
 
 #[test]
