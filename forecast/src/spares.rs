@@ -63,8 +63,8 @@ pub struct Down {
 }
 
 impl Down {
-    /// The distribution if on average `rates[k]` bursts of which exactly k servers are down last at an instant, of
-    /// a type of so many servers.
+    /// The distribution if on average `rates[k]` bursts of which exactly k servers are down last at an instant, for
+    /// a type of this many servers.
     fn new(rates: &[f64], servers: usize) -> Down {
         let mut chances = compound(rates, servers.min(SERVERS_MAX));
         // Not more servers are down than there are.
