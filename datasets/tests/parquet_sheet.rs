@@ -1,6 +1,9 @@
 //! The same table as CSV and as Parquet reads the same.
 
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMillisecondArray};
+use arrow_array::{
+    ArrayRef, Float32Array, Int16Array, Int64Array, RecordBatch, StringArray,
+    TimestampMillisecondArray, UInt8Array,
+};
 use datasets::import::read_outages;
 use parquet::arrow::ArrowWriter;
 use std::fs::{self, File};
@@ -34,6 +37,15 @@ fn outages_in_parquet_are_those_in_csv() {
     assert_eq!((expected[1].outage, expected[2].outage), (None, Some((70, None))));
     write(&parquet, Arc::new(Int64Array::from(vec![Some(50), None, None])));
     assert_eq!(read_outages(&parquet).expect("valid"), expected);
+    let small: [ArrayRef; 3] = [
+        Arc::new(Int16Array::from(vec![Some(50), None, None])),
+        Arc::new(UInt8Array::from(vec![Some(50), None, None])),
+        Arc::new(Float32Array::from(vec![Some(50.0), None, None])),
+    ];
+    for to in small {
+        write(&parquet, to);
+        assert_eq!(read_outages(&parquet).expect("valid"), expected);
+    }
     let instants = TimestampMillisecondArray::from(vec![Some(50_000), None, None]);
     write(&parquet, Arc::new(instants));
     assert_eq!(read_outages(&parquet).expect("valid"), expected);

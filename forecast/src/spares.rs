@@ -5,7 +5,11 @@
 //! number of servers that are down at an instant is a compound Poisson variable. Its distribution follows
 //! from how long, in the history, exactly one, two, three ... servers of a burst were down at a time
 //! (Panjer's recursion, ASTIN Bulletin 12(1), 1981). Repair times that differ, or that a burst
-//! shares, need no model of their own.
+//! shares, need no model of their own. How often bursts come next is [`downs`]'s matter.
+
+mod fleet;
+
+pub use fleet::{Failures, downs};
 
 use serde::Serialize;
 use std::collections::BinaryHeap;
@@ -18,8 +22,10 @@ const TAIL: f64 = 1e-12;
 pub const SERVERS_MAX: usize = 1_000_000;
 
 /// A server out of service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
+    /// Its number among the servers of its type.
+    pub server: u32,
     /// When it failed, in seconds.
     pub start: i64,
     /// When it was back, in seconds.
@@ -57,47 +63,16 @@ pub struct Down {
 }
 
 impl Down {
-    /// The distribution that a history of outages of one hardware type implies, of which there are `servers`. Failures
-    /// that begin at most `burst` seconds after the one before are one burst. Parts of outages outside
-    /// the history do not count.
-    ///
-    /// # Errors
-    /// A history without a length, or an outage that ends before it begins.
-    pub fn from_history(
-        outages: &[Outage],
-        history: Range<i64>,
-        burst: i64,
-        servers: usize,
-    ) -> Result<Down, OutageError> {
-        let (start, end) = (history.start, history.end);
-        if start >= end {
-            return Err(OutageError::Empty { start, end });
-        }
-        check(outages)?;
-        let mut within: Vec<Outage> = (outages.iter())
-            .filter(|outage| outage.end > start && outage.start < end)
-            .map(|outage| Outage { start: outage.start.max(start), end: outage.end.min(end) })
-            .collect();
-        within.sort_unstable();
-        // By number of servers down together: the time, summed over bursts.
-        let mut times: Vec<f64> = Vec::new();
-        for burst in within.chunk_by(|one, next| next.start.saturating_sub(one.start) <= burst) {
-            for (count, seconds) in levels(burst, &history) {
-                if times.len() <= count {
-                    times.resize(count + 1, 0.0);
-                }
-                times[count] += if count > 0 { seconds } else { 0.0 };
-            }
-        }
-        let length = end.abs_diff(start) as f64;
-        let rates: Vec<f64> = times.into_iter().map(|seconds| seconds / length).collect();
-        let mut chances = compound(&rates, servers.min(SERVERS_MAX));
+    /// The distribution if on average `rates[k]` bursts of which exactly k servers are down last at an instant, for
+    /// a type of this many servers.
+    fn new(rates: &[f64], servers: usize) -> Down {
+        let mut chances = compound(rates, servers.min(SERVERS_MAX));
         // Not more servers are down than there are.
         if chances.len() > servers {
             let all = chances.drain(servers..).sum();
             chances.push(all);
         }
-        Ok(Down { chances })
+        Down { chances }
     }
 
     /// The fewest spares that at an instant suffice with this probability.
@@ -127,18 +102,20 @@ impl Down {
     }
 }
 
-/// The time in which at least one of these outages lasts: a server that is out for two reasons is out once.
+/// The time in which servers are out: one that is out for two reasons is out once.
 ///
 /// # Errors
 /// An outage that ends before it begins.
 pub fn union(outages: &[Outage]) -> Result<Vec<Outage>, OutageError> {
     check(outages)?;
     let mut sorted = outages.to_vec();
-    sorted.sort_unstable();
+    sorted.sort_unstable_by_key(|of| (of.server, of.start));
     let mut union: Vec<Outage> = Vec::new();
     for outage in sorted {
         match union.last_mut() {
-            Some(last) if outage.start <= last.end => last.end = last.end.max(outage.end),
+            Some(last) if outage.server == last.server && outage.start <= last.end => {
+                last.end = last.end.max(outage.end);
+            }
             _ => union.push(outage),
         }
     }
@@ -147,7 +124,9 @@ pub fn union(outages: &[Outage]) -> Result<Vec<Outage>, OutageError> {
 
 fn check(outages: &[Outage]) -> Result<(), OutageError> {
     match outages.iter().enumerate().find(|(_, outage)| outage.end < outage.start) {
-        Some((index, &Outage { start, end })) => Err(OutageError::Reversed { index, start, end }),
+        Some((index, &Outage { start, end, .. })) => {
+            Err(OutageError::Reversed { index, start, end })
+        }
         None => Ok(()),
     }
 }

@@ -138,12 +138,15 @@ fn the_cheapest_pair_that_keeps_the_chance_is_recommended() {
     let chosen = found.tried[found.recommended.expect("a pair keeps 1 %")];
     assert!(chosen.on_frontier && chosen.outcome.short_share() <= TERMS.chance, "{chosen:?}");
     for of in &found.tried {
-        let Outcome { short_hours, idle_hours, .. } = of.outcome;
-        let keeps = of.outcome.short_share() <= TERMS.chance;
+        let Outcome { hours, expected_short_share, idle_hours, .. } = of.outcome;
+        let expected = expected_short_share <= TERMS.chance.max(1.0 / hours as f64);
+        let keeps = of.outcome.short_share() <= TERMS.chance && expected;
         let follows = matches!(of.sizing, Sizing::Follows { .. });
         assert!(!(keeps && follows) || idle_hours >= chosen.outcome.idle_hours, "{of:?}");
+        assert!(expected_short_share >= of.outcome.short_share(), "{of:?}");
         let beaten = found.tried.iter().any(|other| {
-            other.outcome.short_hours < short_hours && other.outcome.idle_hours <= idle_hours
+            other.outcome.expected_short_share < expected_short_share
+                && other.outcome.idle_hours <= idle_hours
         });
         assert!(!(of.on_frontier && beaten), "{of:?}");
     }
@@ -154,6 +157,24 @@ fn the_cheapest_pair_that_keeps_the_chance_is_recommended() {
     let low = Terms { max: 200.0, ..TERMS };
     let none = backtest(&whole(&demand(5, 42)), &low).expect("long enough");
     assert_eq!((none.recommended, none.checked), (None, None));
+}
+
+/// A request that no hour exceeded so far, but that many came near, is not taken for one that has room.
+#[test]
+fn near_misses_count() {
+    let peaks = |largest: f64| -> Vec<f64> {
+        let hour = |hour: usize| 60.0 + (largest - 60.0) * unit(7, hour);
+        (0..28 * DAY).map(|at| if at == 0 { 100.0 } else { hour(at / HOUR) }).collect()
+    };
+    let stays = |largest: f64| {
+        let found = backtest(&whole(&peaks(largest)), &TERMS).expect("long enough");
+        let constant = |of: &&Tried| of.sizing == Sizing::Stays { above: 0.0 };
+        found.tried.iter().find(constant).expect("tried").outcome
+    };
+    let (near, far) = (stays(99.9), stays(80.0));
+    assert_eq!((near.short_hours, far.short_hours), (0, 0));
+    assert!(near.expected_short_share > 0.01, "{near:?}");
+    assert!(far.expected_short_share < 0.001, "{far:?}");
 }
 
 #[test]

@@ -100,11 +100,13 @@ fn advised(advice: &Advice) -> Markup {
         details { summary { "Quantiles and cooldowns that were tried" }
             div.scroll { table role="table" {
                 caption.quiet { "Those that no other one beats, on the demand of the last weeks" }
-                thead { tr { th scope="col" { "Request" } th.n scope="col" { "Short hours" } th.n scope="col" { "Idle" }
+                thead { tr { th scope="col" { "Request" } th.n scope="col" { "Short hours" }
+                    th.n scope="col" { "Expected" } th.n scope="col" { "Idle" }
                     th.n scope="col" { "Idle, RRU-hours" } th.n scope="col" { "Changes a day" } } }
                 tbody { @for (at, of) in shown { tr {
                     th scope="row" { (sized(of.sizing)) @if is_recommended(at) { " " (ui::state(Mood::Good, "recommended")) } }
                     td.n { (number::count(of.outcome.short_hours)) }
+                    td.n { (number::percent(of.outcome.expected_short_share)) }
                     td.n { (number::percent(of.outcome.idle_share())) }
                     td.n { (number::decimal(of.outcome.idle_hours.round())) }
                     td.n { (number::decimal((10.0 * of.outcome.resizes as f64 / backtest.judged_days).round() / 10.0)) }

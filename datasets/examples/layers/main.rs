@@ -11,7 +11,8 @@
 //!
 //! Before: first fit, and constant shares of warm machines and of stock, the smallest that delay and fail no request in
 //! the 60 days, chosen in hindsight. After, one layer at a time: VRO with a rebalancing once a day, warm machines by
-//! expected-error margins every ten minutes, stock by the minimum-stock policy once a week, three weeks ahead.
+//! expected-error margins every ten minutes, stock by the minimum-stock policy once a week, three weeks ahead, on the forecast of
+//! ETS or on that between the last day and the same weekday. Other seeds draw other requests: what one draw needs says little.
 //!
 //! The second table is what forecasts without errors would reach on the same requests: machines are bought and given back
 //! at once, for a day, a week or all 60 days, as many as the peak in that time needs. Machines as VRO packs them, or the
@@ -26,7 +27,7 @@ use arrow_array::types::{
     UInt32Type,
 };
 use arrow_array::{Array, ArrayRef, Float64Array, PrimitiveArray};
-use forecast::long::rivals;
+use forecast::long::{Bands, rivals};
 use forecast::orders::simulate::owned;
 use forecast::orders::{Policy, Terms};
 use forecast::short::Method;
@@ -47,13 +48,46 @@ const FILLING: usize = 7;
 const TICKS_A_DAY: usize = STEPS_A_DAY / 2;
 /// Accepted chance that ten minutes are short of warm machines.
 const CHANCE: f64 = 0.001;
-/// Quantiles of demand that the stock must cover.
-const QUANTILES: [f64; 3] = [0.9, 0.98, 0.995];
+/// Forecasts that the stock must cover, and their quantiles.
+const STOCKS: [(Ahead, f64); 9] = [
+    (Ahead::Ets, 0.9),
+    (Ahead::Ets, 0.92),
+    (Ahead::Ets, 0.93),
+    (Ahead::Ets, 0.94),
+    (Ahead::Ets, 0.95),
+    (Ahead::Ets, 0.96),
+    (Ahead::Ets, 0.97),
+    (Ahead::Ets, 0.98),
+    (Ahead::LastAndWeekday, 0.8),
+];
 /// Shares of the move costs spent a day.
 const BUDGET: f64 = 0.05;
 /// Constant shares that are tried.
 const SHARES: [f64; 16] =
     [0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.6, 1.0, 1.5, 2.0];
+
+/// A forecast of the days to come.
+#[derive(Clone, Copy, Debug)]
+enum Ahead {
+    Ets,
+    /// The mean of two: as on the last day, and as on the last such weekday. Where demand has no trend their errors
+    /// differ.
+    LastAndWeekday,
+}
+
+impl Ahead {
+    fn path(self, history: &[f64], horizon: usize, quantile: f64) -> Vec<f64> {
+        let names: &[&str] = match self {
+            Ahead::Ets => &["ETS"],
+            Ahead::LastAndWeekday => &["naive", "same weekday"],
+        };
+        let bands: Vec<Bands> = (rivals().iter())
+            .filter(|method| names.contains(&method.name().as_str()))
+            .map(|method| method.forecast(history, horizon, &[quantile]))
+            .collect();
+        Bands::median(&bands).map_or_else(Vec::new, |bands| bands.path(quantile))
+    }
+}
 
 /// What the layers hold in each ten minutes that are judged, and what it led to.
 struct Outcome {
@@ -140,7 +174,7 @@ fn oracle(ticks: &[Tick], needed: impl Fn(&Tick) -> usize) -> [f64; 3] {
 
 /// One layer after the other.
 fn layers(before: &[Tick], after: &[Tick]) -> Result<Vec<(String, Outcome)>, Box<dyn Error>> {
-    let generous = (Policy::Constant(2.0), QUANTILES[0]);
+    let generous = (Policy::Constant(2.0), STOCKS[0]);
     let mut constants = None;
     'found: for warm in SHARES {
         // Warm machines first: whether they suffice does not depend on the stock if that is large.
@@ -148,7 +182,7 @@ fn layers(before: &[Tick], after: &[Tick]) -> Result<Vec<(String, Outcome)>, Box
             continue;
         }
         for stock in SHARES {
-            if judge(before, &constant_share(warm), (Policy::Constant(stock), QUANTILES[0]))?.failed
+            if judge(before, &constant_share(warm), (Policy::Constant(stock), STOCKS[0]))?.failed
                 == 0
             {
                 constants = Some((warm, stock));
@@ -157,7 +191,7 @@ fn layers(before: &[Tick], after: &[Tick]) -> Result<Vec<(String, Outcome)>, Box
         }
     }
     let (warm, stock) = constants.ok_or("no constant share is enough")?;
-    let (constant, kept) = (constant_share(warm), (Policy::Constant(stock), QUANTILES[0]));
+    let (constant, kept) = (constant_share(warm), (Policy::Constant(stock), STOCKS[0]));
     let tick = Step::from_seconds(600).ok_or("ten minutes")?;
     let ours = recommended(CHANCE, tick);
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
@@ -169,18 +203,18 @@ fn layers(before: &[Tick], after: &[Tick]) -> Result<Vec<(String, Outcome)>, Box
         ("VRO".to_owned(), judge(after, &constant, kept)?),
         ("and warm".to_owned(), judge(after, &ours, kept)?),
     ];
-    for quantile in QUANTILES {
-        let outcome = judge(after, &ours, (Policy::MinimumStock, quantile))?;
-        outcomes.push((format!("and stock, Q{}: after", 100.0 * quantile), outcome));
+    for (ahead, quantile) in STOCKS {
+        let outcome = judge(after, &ours, (Policy::MinimumStock, (ahead, quantile)))?;
+        outcomes.push((format!("and stock, {ahead:?} Q{}: after", 100.0 * quantile), outcome));
     }
     Ok(outcomes)
 }
 
-/// Holds warm machines and stock, by a policy and its quantile, over the ticks, and judges the last days.
+/// Holds warm machines and stock, by a policy and its forecast, over the ticks, and judges the last days.
 fn judge(
     ticks: &[Tick],
     warm: &Method,
-    (stock, quantile): (Policy, f64),
+    (stock, (forecast, quantile)): (Policy, (Ahead, f64)),
 ) -> Result<Outcome, Box<dyn Error>> {
     // The days in which the region fills up teach nothing.
     let ticks = &ticks[FILLING * TICKS_A_DAY..];
@@ -195,10 +229,7 @@ fn judge(
     let of_day = |day: &[Tick]| day.iter().map(|tick| tick.machines).max().unwrap_or(0) as f64;
     let demand: Vec<f64> = ticks.chunks(TICKS_A_DAY).map(of_day).collect();
     let terms = Terms::default();
-    let methods = rivals();
-    let ets = methods.iter().find(|method| method.name() == "ETS").ok_or("no method ETS")?;
-    let ahead =
-        |day: usize| ets.forecast(&demand[..=day], terms.horizon(), &[quantile]).path(quantile);
+    let ahead = |day: usize| forecast.path(&demand[..=day], terms.horizon(), quantile);
     let from = days - JUDGED;
     let owned = owned(&demand, from, stock, terms, &ahead);
     let mut outcome = Outcome {

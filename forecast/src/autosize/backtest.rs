@@ -2,7 +2,11 @@
 //!
 //! The first quarter of the history, a week at least, is only learnt from. In the rest a request is decided every ten minutes as
 //! [`decide`](super::decide) does, for each pair of a grid. Recommended is the one with the least idle capacity whose share of
-//! short hours is accepted.
+//! short hours is accepted, both seen and to be expected.
+//!
+//! A pair that was never short in two weeks may have been near it every day. What is to be expected follows from the hours in
+//! which demand came closest to the request: their ratios have an exponential tail. Without it the cheapest of 40 pairs is
+//! the one that was lucky.
 
 use super::{AHEAD, Action, Current, Decision, KNOWN_HOURS, Seen, Settings, SettingsError, rule};
 use crate::series::{Series, Step};
@@ -23,6 +27,12 @@ pub const ABOVE: [f64; 4] = [0.0, 0.05, 0.1, 0.2];
 
 /// Seconds between two decisions.
 const EVERY: u32 = 600;
+
+/// The share of hours, those in which demand came closest to the request, that say how often it will exceed it.
+const CLOSEST: f64 = 0.2;
+
+/// Hours without which they say nothing.
+const CLOSEST_LEAST: usize = 5;
 
 /// Days of demand without which nothing is recommended: a week to learn from and a week to judge.
 pub const DAYS: usize = 14;
@@ -88,6 +98,8 @@ pub struct Outcome {
     pub hours: usize,
     /// Hours whose peak of demand exceeded the request when they began.
     pub short_hours: usize,
+    /// The share of hours to be expected short on other days like these: at least that of these days.
+    pub expected_short_share: f64,
     /// What was requested above the demand over time, in units of the series times hours.
     pub idle_hours: f64,
     /// The demand over time, in the same unit.
@@ -115,7 +127,7 @@ pub struct Tried {
     pub sizing: Sizing,
     /// What it did.
     pub outcome: Outcome,
-    /// No other way has as few short hours and as little idle capacity, and less of one.
+    /// No other way has as few short hours to expect and as little idle capacity, and less of one.
     pub on_frontier: bool,
 }
 
@@ -206,17 +218,24 @@ fn grid() -> impl Iterator<Item = (f64, u32)> {
     QUANTILES.into_iter().flat_map(|quantile| COOLDOWNS.map(|cooldown| (quantile, cooldown)))
 }
 
-/// At most the short hours at less idle capacity, or fewer at as much or less.
+/// At most the short hours to be expected at less idle capacity, or fewer at as much or less.
 fn beats(one: &Outcome, other: &Outcome) -> bool {
-    let (short, idle) = (one.short_hours, one.idle_hours);
-    short <= other.short_hours
+    let (short, idle) = (one.expected_short_share, one.idle_hours);
+    short <= other.expected_short_share
         && idle <= other.idle_hours
-        && (short < other.short_hours || idle < other.idle_hours)
+        && (short < other.expected_short_share || idle < other.idle_hours)
 }
 
-/// The position of the outcome with the least idle capacity of those with the accepted share of short hours.
+/// The position of the outcome with the least idle capacity of those with the accepted share of short hours, seen and
+/// expected. Of N hours, less than one expected cannot be told from none.
 fn cheapest<'a>(all: impl Iterator<Item = &'a Outcome>, chance: f64) -> Option<usize> {
-    let kept = all.enumerate().filter(|(_, of)| of.hours > 0 && of.short_share() <= chance);
+    let keeps = |of: &Outcome| {
+        let one = 1.0 / of.hours as f64;
+        of.hours > 0
+            && of.short_share() <= chance
+            && of.expected_short_share <= f64::max(chance, one)
+    };
+    let kept = all.enumerate().filter(|(_, of)| keeps(of));
     let least = kept.min_by(|(_, one), (_, other)| {
         let idle = one.idle_hours.total_cmp(&other.idle_hours);
         idle.then(one.resizes.cmp(&other.resizes))
@@ -241,18 +260,37 @@ impl Requested {
         let unit = f64::from(series.step().seconds()) / 3_600.0;
         let mut outcome = Outcome::default();
         let at = |step: usize| self.sizes.get(step.checked_sub(self.from)?).copied();
+        let mut ratios = Vec::new();
         for begin in range.clone().step_by(hour).filter(|begin| begin + hour < range.end) {
             let known = (begin + 1..=begin + hour).filter_map(|step| series.get(step));
             let Some((peak, size)) = known.reduce(f64::max).zip(at(begin)) else { continue };
             outcome.hours += 1;
             outcome.short_hours += usize::from(peak > size);
+            ratios.push(if peak > 0.0 { peak / size } else { 0.0 });
         }
+        outcome.expected_short_share = share_above_one(ratios).max(outcome.short_share());
         for (demand, size) in range.clone().filter_map(|step| series.get(step).zip(at(step))) {
             outcome.idle_hours += (size - demand).max(0.0) * unit;
             outcome.demand_hours += demand * unit;
         }
         outcome.resizes = self.changes.iter().filter(|step| range.contains(step)).count();
         outcome
+    }
+}
+
+/// The share of ratios that is to be expected above one: that of an exponential tail through the largest.
+fn share_above_one(mut ratios: Vec<f64>) -> f64 {
+    ratios.sort_unstable_by(|one, other| other.total_cmp(one));
+    let closest = ((ratios.len() as f64 * CLOSEST) as usize).max(CLOSEST_LEAST);
+    let Some(from) = ratios.get(closest).copied() else { return 0.0 };
+    let share = closest as f64 / ratios.len() as f64;
+    let mean = ratios[..closest].iter().map(|ratio| ratio - from).sum::<f64>() / closest as f64;
+    if from >= 1.0 {
+        share
+    } else if mean > 0.0 {
+        share * (-(1.0 - from) / mean).exp()
+    } else {
+        0.0
     }
 }
 

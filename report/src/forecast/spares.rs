@@ -176,11 +176,13 @@ fn method() -> Markup {
                 li { "Failures that begin close to each other are one burst. Bursts are independent of each other, so the number "
                     "of servers down at an instant is compound Poisson; how long one, two, three … servers of a burst were "
                     "down at a time is read off the history." }
+                li { "How many failures are expected follows from the time since the last one of each server, counted over the "
+                    "whole fleet. Each type counts as having had bursts of the fleet's kind, too: as many as would have missed "
+                    "least in the past. A type without failures is taken for like the others." }
                 li { "By chance: of each type the fewest spares with which more servers are down at an instant with at most "
                     "the accepted chance." }
                 li { "Shared out: each spare goes to the type where it is needed most, chance times RRU. No other way to share "
                     "out the same number has less RRU missing on average." }
-                li { "A type without failures in the history gets no spare: a new type needs a minimum of its own." }
             }
         }
     }
@@ -216,8 +218,11 @@ mod tests {
 
     #[test]
     fn page_is_well_formed_with_and_without_failures() {
-        let outages = (0..40).map(|n| Outage { start: n * 20_000, end: n * 20_000 + 9_000 });
-        let page = page_of(outages.collect());
+        let outage = |n: u32| {
+            let start = i64::from(n) * 20_000;
+            Outage { server: n, start, end: start + 9_000 }
+        };
+        let page = page_of((0..40).map(outage).collect());
         let circles = elements(&page).iter().filter(|name| *name == "circle").count();
         assert_eq!(circles, 2, "a point for each of two rules");
         assert!(page.contains("&lt;b&gt;A") && page.contains("a &amp; b: spares"));

@@ -4,13 +4,15 @@ use crate::error::ReadError;
 use crate::table::read_columns;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Float64Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType,
+    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
 use arrow_schema::{DataType, TimeUnit};
 use chrono::DateTime;
 use csv::{Position, StringRecord};
+use std::fmt::Display;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -53,11 +55,10 @@ pub(super) fn read(file: &Path) -> Result<(Vec<String>, Vec<StringRecord>), Read
 }
 
 fn is_field(kind: &DataType) -> bool {
-    use DataType::{
-        Boolean, Dictionary, Float64, Int32, Int64, LargeUtf8, Timestamp, Utf8, Utf8View,
-    };
+    use DataType::{Boolean, Dictionary, Float32, Float64, LargeUtf8, Timestamp, Utf8, Utf8View};
     match kind {
-        Utf8 | LargeUtf8 | Utf8View | Boolean | Int32 | Int64 | Float64 | Timestamp(..) => true,
+        Utf8 | LargeUtf8 | Utf8View | Boolean | Float32 | Float64 | Timestamp(..) => true,
+        _ if kind.is_integer() => true,
         Dictionary(_, values) => matches!(**values, Utf8 | LargeUtf8 | Utf8View),
         _ => false,
     }
@@ -65,10 +66,20 @@ fn is_field(kind: &DataType) -> bool {
 
 /// The fields of a column, as CSV would have them.
 fn texts(array: &ArrayRef) -> Vec<String> {
+    fn numbers<T: ArrowPrimitiveType<Native: Display>>(array: &ArrayRef) -> Vec<String> {
+        each(array.as_primitive::<T>(), |value| value.to_string())
+    }
     match array.data_type() {
-        DataType::Int32 => each(array.as_primitive::<Int32Type>(), |value| value.to_string()),
-        DataType::Int64 => each(array.as_primitive::<Int64Type>(), |value| value.to_string()),
-        DataType::Float64 => each(array.as_primitive::<Float64Type>(), |value| value.to_string()),
+        DataType::Int8 => numbers::<Int8Type>(array),
+        DataType::Int16 => numbers::<Int16Type>(array),
+        DataType::Int32 => numbers::<Int32Type>(array),
+        DataType::Int64 => numbers::<Int64Type>(array),
+        DataType::UInt8 => numbers::<UInt8Type>(array),
+        DataType::UInt16 => numbers::<UInt16Type>(array),
+        DataType::UInt32 => numbers::<UInt32Type>(array),
+        DataType::UInt64 => numbers::<UInt64Type>(array),
+        DataType::Float32 => numbers::<Float32Type>(array),
+        DataType::Float64 => numbers::<Float64Type>(array),
         DataType::Boolean => {
             let flags = array.as_boolean().iter();
             flags.map(|flag| flag.map_or_else(String::new, |flag| flag.to_string())).collect()

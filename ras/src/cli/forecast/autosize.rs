@@ -10,8 +10,9 @@ use clap::Args;
 Says which quantile and cooldown to set with `ras request autosize set`. The first quarter of the history, a
 week at least, is only learnt from. In the rest each pair of a grid decides every ten minutes as a server does: the
 table has the hours whose peak of demand exceeded the request when they began, what was requested above the demand,
-and how often the request changed. Recommended is the pair with the least idle capacity whose share of short hours is
-accepted. It is checked: the pair that the first half of the judged time chooses, on the second half.
+and how often the request changed. Near misses count: they say which share of short hours is to be expected.
+Recommended is the pair with the least idle capacity whose shares, seen and expected, are accepted. It is checked: the
+pair that the first half of the judged time chooses, on the second half.
 
 SERIES is CSV or Parquet, with a step from a minute to an hour. Without SERIES it is the used RRU
 of a region's reservations, a sample every five minutes. Two weeks of demand are needed. A request that was too small

@@ -14,7 +14,8 @@ with --servers. An empty to is a failure that lasts. Of a snapshot, the unplanne
 count; the loss of an MSB is covered by embedded buffers, not by spares.
 
 Failures that begin close to each other are one burst, and bursts are independent: the number of servers down
-at an instant follows (docs/forecasts.md). Three rules are compared: the same share of each type, the same
+at an instant follows (docs/forecasts.md). Servers that failed long ago, lately and not yet fail at different
+rates, as the whole fleet shows. Three rules are compared: the same share of each type, the same
 number of spares shared out over types, and the fewest for the accepted chance. Each is decided from the first
 half of the history and judged on the second, too.
 

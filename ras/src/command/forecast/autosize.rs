@@ -85,8 +85,9 @@ fn of_series(of: &OfSeries, chance: f64, all: bool) -> String {
     let Some(backtest) = &of.backtest else {
         return format!("{}: {}", of.name, of.refused.as_deref().unwrap_or(NOTHING));
     };
-    let header = ["request", "short hours", "idle", "idle RRU-hours", "changes a day", ""];
-    let mut table = Table::new(&header, 1..5);
+    let header =
+        ["request", "short hours", "expected", "idle", "idle RRU-hours", "changes a day", ""];
+    let mut table = Table::new(&header, 1..6);
     for (at, tried) in backtest.tried.iter().enumerate() {
         let is_recommended = backtest.recommended == Some(at);
         let stays = matches!(tried.sizing, Sizing::Stays { .. });
@@ -135,11 +136,12 @@ fn of_series(of: &OfSeries, chance: f64, all: bool) -> String {
     text
 }
 
-fn row(tried: &Tried, days: f64, said: &str) -> [String; 6] {
+fn row(tried: &Tried, days: f64, said: &str) -> [String; 7] {
     let of = &tried.outcome;
     [
         sized(tried.sizing),
         format!("{} ({})", number::count(of.short_hours), number::percent(of.short_share())),
+        number::percent(of.expected_short_share),
         number::percent(of.idle_share()),
         decimal(of.idle_hours.round()),
         decimal((10.0 * of.resizes as f64 / days).round() / 10.0),

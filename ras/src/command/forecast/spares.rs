@@ -45,7 +45,17 @@ struct History {
 #[derive(Default)]
 struct OfType {
     rru: Option<f64>,
-    servers: BTreeMap<String, Vec<Outage>>,
+    /// The number of each.
+    servers: BTreeMap<String, u32>,
+    outages: Vec<Outage>,
+}
+
+impl OfType {
+    /// Lists a server, and returns its number.
+    fn server(&mut self, name: &str) -> u32 {
+        let next = u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
+        *self.servers.entry(name.to_owned()).or_insert(next)
+    }
 }
 
 pub(super) fn run(options: &SparesForecast, context: &Context) -> Result<Verdict> {
@@ -86,9 +96,9 @@ fn of_file(options: &SparesForecast) -> Result<History> {
     let mut history = History::default();
     for row in read_outages(&options.history)? {
         let of_type = history.types.entry(row.hardware_type).or_default();
-        let outages = of_type.servers.entry(row.server).or_default();
+        let server = of_type.server(&row.server);
         if let Some((start, end)) = row.outage {
-            outages.push(Outage { start, end: end.unwrap_or(i64::MAX) });
+            of_type.outages.push(Outage { server, start, end: end.unwrap_or(i64::MAX) });
         }
     }
     Ok(history)
@@ -106,7 +116,7 @@ fn of_snapshot(folder: &Path) -> Result<History> {
         let ix = ServerIx::new(at);
         by_rack.entry(snapshot.racks[server.rack.ix()].id.as_ref()).or_default().push(ix);
         let of_type = history.types.entry(type_name(ix)).or_default();
-        of_type.servers.insert(server.id.to_string(), Vec::new());
+        of_type.server(&server.id);
     }
     for (at, name) in snapshot.hardware_types.iter().enumerate() {
         if let Some(of_type) = history.types.get_mut(name.as_ref()) {
@@ -126,7 +136,8 @@ fn of_snapshot(folder: &Path) -> Result<History> {
         for server in servers {
             let name = snapshot.servers[server.ix()].id.as_ref();
             let of_type = history.types.entry(type_name(server)).or_default();
-            of_type.servers.entry(name.to_owned()).or_default().push(Outage { start, end });
+            let server = of_type.server(name);
+            of_type.outages.push(Outage { server, start, end });
         }
     }
     Ok(history)
@@ -159,10 +170,7 @@ fn types(history: &History, options: &SparesForecast) -> Result<Vec<TypeHistory>
         }
         let rru = given(&options.rru, name).or(of_type.rru).unwrap_or(1.0);
         ensure!(rru > 0.0, "--rru: {name}={rru}: must be above 0");
-        let mut outages = Vec::new();
-        for of_server in of_type.servers.values() {
-            outages.extend(union(of_server)?);
-        }
+        let outages = union(&of_type.outages)?;
         types.push(TypeHistory { name: name.clone(), servers: servers as usize, rru, outages });
     }
     Ok(types)
