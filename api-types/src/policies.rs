@@ -62,6 +62,10 @@ pub struct PolicyRow {
     pub edition: i32,
     /// in_force, replaced or withdrawn.
     pub state: String,
+    /// Its groups that are above their limits now; null: it is not in force, or this is not known.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub exceeded: Option<usize>,
     /// Why it was changed; may be empty.
     pub why: String,
     /// Who changed it.

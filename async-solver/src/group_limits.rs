@@ -335,13 +335,13 @@ impl GroupLimits {
     }
 
     /// Rows in which a server of a holder counts, and how much.
-    pub(crate) fn rows_of(&self, server: usize, holder: ReservationIx) -> &[(u32, i64)] {
+    pub fn rows_of(&self, server: usize, holder: ReservationIx) -> &[(u32, i64)] {
         let of = self.class_of.get(server).and_then(|&class| self.amounts.get(class as usize));
         of.and_then(|of| of.get(&holder)).map_or(&[], Vec::as_slice)
     }
 
     /// A number that servers share which count alike, as far as it matters.
-    pub(crate) fn kind(&self, server: u32) -> u32 {
+    pub fn kind(&self, server: u32) -> u32 {
         self.class_of.get(server as usize).map_or(0, |&class| self.kind_of[class as usize])
     }
 

@@ -40,7 +40,7 @@ pub use http::auth::authority::{Authority, Role, Token, TokenError};
 pub use http::auth::secret::{NoRandomness, Secret};
 pub use http::tls::{TlsError, TlsFiles};
 pub use local::{LocalSocket, local_actor, socket_path};
-pub use policies::{JudgePolicies, PolicyRefusal};
+pub use policies::{GroupNow, JudgePolicies, PolicyRefusal};
 pub use rehearsal::{Rehearse, Rehearsed, Stand};
 
 use api::described::{self, Described};

@@ -20,6 +20,30 @@ pub trait JudgePolicies: fmt::Debug + Send + Sync {
         files: &[(String, String)],
         search: Option<Duration>,
     ) -> Result<PolicyOutlook, PolicyRefusal>;
+
+    /// What the groups of the policies in force add up to now, as far as that is known without compiling; `None`: there are no
+    /// policies, or it is not known yet.
+    fn now(&self) -> Option<Vec<GroupNow>>;
+}
+
+/// What a group of a policy in force adds up to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupNow {
+    /// The policy.
+    pub policy: String,
+    /// The view, and the group after a colon.
+    pub name: String,
+    /// What it may add up to.
+    pub most: i64,
+    /// What it adds up to.
+    pub now: i64,
+}
+
+impl GroupNow {
+    /// Whether it is above its limit.
+    pub fn is_exceeded(&self) -> bool {
+        self.now > self.most
+    }
 }
 
 /// Why a policy is refused, and where.

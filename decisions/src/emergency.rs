@@ -2,17 +2,19 @@
 //!
 //! Free servers come before those of shared buffers. Then comes the MSB in which the reservation holds least,
 //! because the loss of an MSB costs at most the largest share; then the most valuable server, so that few
-//! move, except that a server worth more than the missing amount comes after smaller ones.
+//! move, except that a server worth more than the missing amount comes after smaller ones. Before all this, servers that
+//! keep every limit of policies come before others ([`crate::limits`]): any of them serves the request.
 //!
 //! Emergencies have limits, because a typo must not empty a region: together they may double what a reservation is
 //! promised ([`exceeds_promise`]), and half of each shared buffer stays ([`takable_of_buffer`]).
 
+use crate::limits::Room;
 use crate::place::PlaceLimits;
 use crate::region::Region;
 use crate::replace::SpareContext;
 use fleet::{
     HardwareTypeIx, HardwareTypeName, MsbIx, MsbName, ReservationIx, ReservationKind,
-    ReservationName, Rru,
+    ReservationName, Rru, ServerName,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,8 +27,8 @@ pub struct StockGroup {
     pub hardware_type: HardwareTypeName,
     /// Whether a shared buffer owns them; otherwise they are free.
     pub shared: bool,
-    /// Number of servers.
-    pub count: u64,
+    /// The servers: those that are not lent first, then by name.
+    pub servers: Vec<ServerName>,
 }
 
 /// The view of a decision about an emergency.
@@ -65,7 +67,8 @@ impl Stock {
     pub fn of(region: &Region, reservation: ReservationIx, asked: Rru) -> Stock {
         let snapshot = region.snapshot;
         let of = region.reservation(reservation);
-        let mut groups: BTreeMap<(MsbIx, HardwareTypeIx, bool), u64> = BTreeMap::new();
+        let mut groups: BTreeMap<(MsbIx, HardwareTypeIx, bool), Vec<(bool, ServerName)>> =
+            BTreeMap::new();
         for (server, state, msb) in region.servers() {
             let shared = region.is(state.owner, ReservationKind::SharedBuffer);
             let takable = state.is_available()
@@ -73,14 +76,19 @@ impl Stock {
                 && of.value(server.hardware_type).is_some()
                 && !region.lost.contains(&msb);
             if takable {
-                *groups.entry((msb, server.hardware_type, shared)).or_default() += 1;
+                let group = groups.entry((msb, server.hardware_type, shared)).or_default();
+                group.push((state.borrower.is_some(), server.id.clone()));
             }
         }
-        let group = |((msb, ty, shared), count): ((MsbIx, HardwareTypeIx, bool), u64)| StockGroup {
-            msb: snapshot.msbs[msb.ix()].id.clone(),
-            hardware_type: snapshot.hardware_types[ty.ix()].clone(),
-            shared,
-            count,
+        let group = |((msb, ty, shared), mut servers): (_, Vec<(bool, ServerName)>)| {
+            let (msb, ty): (MsbIx, HardwareTypeIx) = (msb, ty);
+            servers.sort_unstable();
+            StockGroup {
+                msb: snapshot.msbs[msb.ix()].id.clone(),
+                hardware_type: snapshot.hardware_types[ty.ix()].clone(),
+                shared,
+                servers: servers.into_iter().map(|(_, name)| name).collect(),
+            }
         };
         Stock {
             reservation: of.id.clone(),
@@ -108,33 +116,46 @@ fn shared_most(region: &Region) -> BTreeMap<HardwareTypeName, u64> {
     most.collect()
 }
 
-/// Servers chosen from a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pick {
-    /// The group.
-    pub group: StockGroup,
-    /// Number of servers.
-    pub count: u64,
+/// Servers for a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Picks {
+    /// The groups of the stock, with the chosen servers of each.
+    pub groups: Vec<StockGroup>,
+    /// The limits of policies that they exceed, by name.
+    pub exceeds: Vec<String>,
 }
 
-/// Chooses servers worth the requested amount, or all that the reservation may hold if they are worth less.
-pub fn choose(stock: &Stock) -> Vec<Pick> {
+/// Chooses servers worth the requested amount, or all that the reservation may hold if they are worth less. `room`: what
+/// limits leave, less what is chosen afterwards.
+pub fn choose(stock: &Stock, room: &mut Room) -> Picks {
     // A replica rule is a share of the capacity, which grows by the granted amount. If less than the request
     // can be granted, the limit of an MSB is lower too, so the choice is repeated with the lower amount.
     let mut aim = stock.asked;
     loop {
-        let (picks, picked) = choose_within(stock, aim);
+        let mut then = room.clone();
+        let (groups, picked) = choose_within(stock, aim, &mut then);
         let limited =
             stock.worth.places.get(&stock.reservation).is_some_and(|of| of.rule.is_some());
         if picked >= aim || picked <= Rru::ZERO || !limited {
-            return picks;
+            let before = std::mem::replace(room, then);
+            let got = groups.iter().flat_map(|of| &of.servers).map(|of| (of, &stock.reservation));
+            return Picks { exceeds: room.exceeded_since(&before, got), groups };
         }
         aim = picked;
     }
 }
 
+/// Servers of a group that count alike in limits.
+struct Alike<'a> {
+    group: usize,
+    of: &'a StockGroup,
+    value: Rru,
+    /// Those that are left, the next one last.
+    left: Vec<&'a ServerName>,
+}
+
 /// Chooses servers for a capacity that grows by `aim`; gives their value, too.
-fn choose_within(stock: &Stock, aim: Rru) -> (Vec<Pick>, Rru) {
+fn choose_within(stock: &Stock, aim: Rru, room: &mut Room) -> (Vec<StockGroup>, Rru) {
     let none = PlaceLimits::default();
     let place = stock.worth.places.get(&stock.reservation).unwrap_or(&none);
     let most = place.msb_max(aim);
@@ -146,41 +167,50 @@ fn choose_within(stock: &Stock, aim: Rru) -> (Vec<Pick>, Rru) {
     for ((_, msb), amount) in &stock.worth.held {
         held.insert(msb, *amount);
     }
-    let mut left: Vec<(&StockGroup, Rru, u64)> = (stock.groups.iter())
-        .map(|group| (group, value(group), group.count))
-        .filter(|(group, value, _)| *value > Rru::ZERO && place.allows(&group.msb))
-        .collect();
-    let mut picked: BTreeMap<usize, u64> = BTreeMap::new();
+    let mut alike: Vec<Alike> = Vec::new();
+    for (group, of) in stock.groups.iter().enumerate() {
+        let value = value(of);
+        if value <= Rru::ZERO || !place.allows(&of.msb) {
+            continue;
+        }
+        let mut kinds: BTreeMap<u32, Vec<&ServerName>> = BTreeMap::new();
+        for server in of.servers.iter().rev() {
+            kinds.entry(room.kind(server)).or_default().push(server);
+        }
+        alike.extend(kinds.into_values().map(|left| Alike { group, of, value, left }));
+    }
+    let mut picked: BTreeMap<usize, Vec<ServerName>> = BTreeMap::new();
     let mut shared_left = stock.shared_most.clone();
     let mut servers_left = stock.most.unwrap_or(u64::MAX);
     let mut missing = aim;
     while missing > Rru::ZERO && servers_left > 0 {
-        let fits = |(group, value, count): &(&StockGroup, Rru, u64)| {
-            let share = held.get(&group.msb).copied().unwrap_or_default();
-            let spared = group.shared && shared_left.get(&group.hardware_type) == Some(&0);
-            *count > 0 && share + *value <= most && !spared
-        };
-        let best = left.iter().enumerate().filter(|(_, of)| fits(of)).min_by_key(
-            |(_, (group, value, _))| {
-                let share = held.get(&group.msb).copied().unwrap_or_default();
-                // Among servers worth more than the missing amount the smallest is best, else the largest.
-                let fit = if *value >= missing { (0, *value) } else { (1, Rru(-value.0)) };
-                (group.shared, share, fit, &group.hardware_type)
-            },
-        );
-        let Some((g, _)) = best else { break };
-        let (group, value, count) = &mut left[g];
-        *count -= 1;
+        let best = alike.iter_mut().filter_map(|of| {
+            let share = held.get(&of.of.msb).copied().unwrap_or_default();
+            let ty = &of.of.hardware_type;
+            let spared = of.of.shared && shared_left.get(ty) == Some(&0);
+            let next = *of.left.last().filter(|_| share + of.value <= most && !spared)?;
+            // Among servers worth more than the missing amount the smallest is best, else the largest.
+            let fit = if of.value >= missing { (0, of.value) } else { (1, Rru(-of.value.0)) };
+            let exceeds = !room.keeps(next, &stock.reservation);
+            Some(((exceeds, of.of.shared, share, fit, ty), of))
+        });
+        let Some((_, best)) = best.min_by(|a, b| a.0.cmp(&b.0)) else { break };
+        let Some(server) = best.left.pop() else { break };
         servers_left -= 1;
-        if let Some(left) = shared_left.get_mut(&group.hardware_type).filter(|_| group.shared) {
+        if let Some(left) = shared_left.get_mut(&best.of.hardware_type).filter(|_| best.of.shared) {
             *left -= 1;
         }
-        missing -= *value;
-        *held.entry(&group.msb).or_default() += *value;
-        *picked.entry(g).or_default() += 1;
+        missing -= best.value;
+        *held.entry(&best.of.msb).or_default() += best.value;
+        room.goes(server, Some(&stock.reservation));
+        picked.entry(best.group).or_default().push(server.clone());
     }
-    let pick = |(g, count): (usize, u64)| Pick { group: left[g].0.clone(), count };
-    (picked.into_iter().map(pick).collect(), aim - missing)
+    let group = |(g, servers): (usize, Vec<ServerName>)| {
+        let StockGroup { msb, hardware_type, shared, .. } = &stock.groups[g];
+        let (msb, hardware_type) = (msb.clone(), hardware_type.clone());
+        StockGroup { msb, hardware_type, shared: *shared, servers }
+    };
+    (picked.into_iter().map(group).collect(), aim - missing)
 }
 
 #[cfg(test)]

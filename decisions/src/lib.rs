@@ -14,6 +14,7 @@
 //! | [`preemption`] | which reservations are preempted for more important ones, and when: [`preemption::RegionHeld`] |
 //! | [`maintenance`] | which maintenance windows are accepted, their next steps, the order of recalls: [`maintenance::capacity::View`], [`maintenance::lifecycle::WindowView`] |
 //! | [`place`] | placement rules that all of these keep |
+//! | [`limits`] | limits of policies, kept where servers serve equally: [`limits::Room`] |
 //! | [`region`] | the state of a region, from which views are made without a database |
 //! | [`msb_loss`] | simulates the loss of an MSB |
 //! | [`failure_replay`] | replays a log of failures |
@@ -24,6 +25,7 @@ pub mod admission;
 pub mod elastic;
 pub mod emergency;
 pub mod failure_replay;
+pub mod limits;
 pub mod maintenance;
 pub mod msb_loss;
 pub mod outage;

@@ -5,12 +5,14 @@
 //! Reservations are served by priority, then by the age of the failure. The best fitting spare is, in this
 //! order: one that is not lent; the one with which the reservation's share in the MSB is smallest, because
 //! the loss of an MSB costs at most the largest share (eq. 4, 6); the least valuable, so that better spares
-//! remain for reservations that need them; the first by name. If all fitting spares are taken, a
+//! remain for reservations that need them; the first by name. If it would exceed a limit of a policy, the best of those
+//! goes first that keep every limit and leave the largest share no larger ([`crate::limits`]). If all fitting spares are taken, a
 //! reservation that can use another one passes its own on (an augmenting path). So the number of replaced
 //! servers of each priority is the largest possible without replacing fewer of a higher priority.
 
 mod view;
 
+use crate::limits::Room;
 use fleet::{HardwareTypeName, MsbName, ReservationName, Rru, ServerName};
 use std::collections::{BTreeMap, VecDeque};
 pub use view::{Failed, Spare, SpareContext};
@@ -24,11 +26,13 @@ pub struct Swap {
     pub reservation: ReservationName,
     /// The spare.
     pub spare: ServerName,
+    /// The limits of policies that this exceeds, by name.
+    pub exceeds: Vec<String>,
 }
 
-/// Whether spares are lent, their MSB and hardware type. Spares of one kind differ only in name; there are few
-/// kinds and many spares.
-type Kind<'a> = (bool, &'a MsbName, &'a HardwareTypeName);
+/// Whether spares are lent, their MSB, hardware type and kind in limits. Spares of one kind differ only in name; there
+/// are few kinds and many spares.
+type Kind<'a> = (bool, &'a MsbName, &'a HardwareTypeName, u32);
 
 /// A server of a shared buffer that was replaced when it failed and works again, and the spare in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,9 +58,13 @@ pub struct Repaired {
 }
 
 /// The repaired servers that should return to their reservations, in place of their spares: those with which as much
-/// of C is guaranteed as with the spare. Then the shared buffer gets its spare back, and both are spread as before
+/// of C is guaranteed as with the spare, and no limit is exceeded. Then the shared buffer gets its spare back, and both are spread as before
 /// the failure.
-pub fn returning<'a>(repaired: &'a [Repaired], context: &SpareContext) -> Vec<&'a Repaired> {
+pub fn returning<'a>(
+    repaired: &'a [Repaired],
+    context: &SpareContext,
+    room: &mut Room,
+) -> Vec<&'a Repaired> {
     let mut held: BTreeMap<&ReservationName, BTreeMap<&MsbName, Rru>> = BTreeMap::new();
     for ((reservation, msb), amount) in &context.held {
         held.entry(reservation).or_default().insert(msb, *amount);
@@ -76,9 +84,13 @@ pub fn returning<'a>(repaired: &'a [Repaired], context: &SpareContext) -> Vec<&'
         *after.entry(&of.msb).or_default() += value(&of.hardware_type);
         let fits = context.fits(&of.reservation, &of.msb, after[&of.msb]);
         *after.entry(&of.spare_msb).or_default() -= value(&of.spare_hardware_type);
-        let goes = fits && guaranteed(&after) >= guaranteed(held);
+        let mut then = room.clone();
+        then.becomes_spare(&of.spare);
+        let keeps = then.keeps(&of.server, &of.reservation);
+        let goes = fits && keeps && guaranteed(&after) >= guaranteed(held);
         if goes {
-            *held = after;
+            then.goes(&of.server, Some(&of.reservation));
+            (*held, *room) = (after, then);
         }
         goes
     };
@@ -93,33 +105,47 @@ struct Choice<'a> {
     held: BTreeMap<(ReservationName, MsbName), Rru>,
     /// The chosen spares.
     chosen: Vec<(&'a Failed, Kind<'a>, &'a ServerName)>,
+    room: Room,
 }
 
 /// Chooses a spare for each failed server. For servers that are missing in the result no spare fits. Each
-/// spare is used once.
-pub fn choose(failed: &[Failed], spares: &[Spare], worth: &SpareContext) -> Vec<Swap> {
+/// spare is used once. `room`: what limits leave, less what is chosen afterwards.
+pub fn choose(
+    failed: &[Failed],
+    spares: &[Spare],
+    worth: &SpareContext,
+    room: &mut Room,
+) -> Vec<Swap> {
+    let before = room.clone();
     let mut left: BTreeMap<Kind, Vec<&ServerName>> = BTreeMap::new();
     for spare in spares {
-        let kind = (spare.lent, &spare.msb, &spare.hardware_type);
+        let kind = (spare.lent, &spare.msb, &spare.hardware_type, room.kind(&spare.server));
         left.entry(kind).or_default().push(&spare.server);
     }
     for names in left.values_mut() {
         names.sort_unstable_by(|a, b| b.cmp(a));
     }
-    let mut choice = Choice { worth, left, held: worth.held.clone(), chosen: Vec::new() };
+    let (held, chosen, taken) = (worth.held.clone(), Vec::new(), std::mem::take(room));
+    let mut choice = Choice { worth, left, held, chosen, room: taken };
     let mut waiting: Vec<&Failed> = failed.iter().collect();
     waiting.sort_by(|a, b| (a.priority, a.since, &a.server).cmp(&(b.priority, b.since, &b.server)));
     for of in waiting {
-        if let Some(kind) = choice.best(of) {
-            choice.give(of, kind);
-        } else {
-            choice.pass_on(of);
+        // A server that is replaced leaves room.
+        choice.room.becomes_spare(&of.server);
+        let is_replaced = match choice.best(of) {
+            Some(kind) => choice.give(of, kind),
+            None => choice.pass_on(of),
+        };
+        if !is_replaced {
+            choice.room.goes(&of.server, Some(&of.reservation));
         }
     }
+    *room = choice.room;
     let swap = |(of, _, spare): (&Failed, Kind, &ServerName)| Swap {
         failed: of.server.clone(),
         reservation: of.reservation.clone(),
         spare: spare.clone(),
+        exceeds: room.exceeded_since(&before, [(spare, &of.reservation)]),
     };
     choice.chosen.into_iter().map(swap).collect()
 }
@@ -138,7 +164,7 @@ impl<'a> Choice<'a> {
         self.value(of, kind.2).filter(|worth| *worth >= least && *worth > Rru::ZERO).filter(fits)
     }
 
-    /// The best fitting kind with remaining spares.
+    /// The best fitting kind with remaining spares: one that keeps every limit, if it serves as well.
     fn best(&self, of: &Failed) -> Option<Kind<'a>> {
         let fitting = self.left.iter().filter_map(|(&kind, names)| {
             let worth = self.fits(of, kind)?;
@@ -147,7 +173,24 @@ impl<'a> Choice<'a> {
             let share = self.held.get(&key).copied().unwrap_or(Rru::ZERO);
             Some(((kind.0, share + worth, worth, name), kind))
         });
-        Some(fitting.min()?.1)
+        let mut fitting: Vec<_> = fitting.collect();
+        let &(rank, best) = fitting.iter().min()?;
+        if self.room.keeps(rank.3, &of.reservation) {
+            return Some(best);
+        }
+        // The loss of an MSB costs the largest share, which the best spare may set already.
+        let largest = self.largest_share(&of.reservation).max(rank.1);
+        fitting.retain(|((_, share, _, name), _)| {
+            let serves = *share <= largest || !self.worth.buffered.contains(&of.reservation);
+            serves && self.room.keeps(name, &of.reservation)
+        });
+        Some(fitting.into_iter().min().map_or(best, |of| of.1))
+    }
+
+    /// What a reservation holds in the MSB where it holds most.
+    fn largest_share(&self, reservation: &ReservationName) -> Rru {
+        let shares = self.held.iter().filter(|((of, _), _)| of == reservation);
+        shares.map(|(_, share)| *share).max().unwrap_or(Rru::ZERO)
     }
 
     fn hold(&mut self, of: &Failed, kind: Kind, sign: i64) {
@@ -156,15 +199,17 @@ impl<'a> Choice<'a> {
             Rru(sign * worth.0);
     }
 
-    fn give(&mut self, of: &'a Failed, kind: Kind<'a>) {
+    fn give(&mut self, of: &'a Failed, kind: Kind<'a>) -> bool {
         let name = self.left.get_mut(&kind).and_then(Vec::pop).expect("it was just looked at");
         self.hold(of, kind, 1);
+        self.room.goes(name, Some(&of.reservation));
         self.chosen.push((of, kind, name));
+        true
     }
 
     /// Finds a spare by exchanges if no fitting one remains: the shortest chain in which each reservation
-    /// gives up its spare for one of another kind.
-    fn pass_on(&mut self, of: &'a Failed) {
+    /// gives up its spare for one of another kind. Limits do not stop it. Returns whether there is one.
+    fn pass_on(&mut self, of: &'a Failed) -> bool {
         // How each kind was reached: the choice that gives up a spare for one of this kind, and its old kind.
         let mut reached: BTreeMap<Kind, Option<(usize, Kind)>> = BTreeMap::new();
         let mut open: VecDeque<Kind> = VecDeque::new();
@@ -185,12 +230,14 @@ impl<'a> Choice<'a> {
                     }
                     reached.insert(other, Some((number, kind)));
                     if !names.is_empty() {
-                        return self.shift(of, other, &reached);
+                        self.shift(of, other, &reached);
+                        return true;
                     }
                     open.push_back(other);
                 }
             }
         }
+        false
     }
 
     /// Executes a chain, from the kind with remaining spares back to the one for `of`.
@@ -205,10 +252,12 @@ impl<'a> Choice<'a> {
             let holder = self.chosen[*number].0;
             self.hold(holder, *from, -1);
             self.hold(holder, kind, 1);
+            self.room.goes(name, Some(&holder.reservation));
             let passed = std::mem::replace(&mut self.chosen[*number], (holder, kind, name));
             (kind, name) = (*from, passed.2);
         }
         self.hold(of, kind, 1);
+        self.room.goes(name, Some(&of.reservation));
         self.chosen.push((of, kind, name));
     }
 }

@@ -23,6 +23,7 @@
 //! | `network`, `search` | values that follow each change of a cell; good decisions of large programs |
 //! | `relax` | what relaxing one row of a contradiction alone needs |
 //! | `region_linear` | policies that are linear per group, as limits of the region solver |
+//! | `reads` | what of a region such limits follow from |
 //! | `audit` | policies as plain SQL on a result, without the compiler |
 //! | `cases` | tests of policies: small worlds, and what must hold of them |
 
@@ -45,6 +46,7 @@ mod lineage;
 mod network;
 mod plan;
 mod program;
+mod reads;
 mod region;
 mod region_linear;
 mod relax;
@@ -62,7 +64,8 @@ pub use cluster::Decides;
 pub use compile::{Compiled, Model};
 pub use error::PolicyError;
 pub use program::Size;
-pub use region_linear::group_limits;
+pub use reads::Reads;
+pub use region_linear::{group_limits, limits_and_reads};
 pub use relax::Relaxation;
 pub use scope::scope;
 pub use search::{Search, Searched};

@@ -16,6 +16,7 @@ use crate::interpreter::{Interpreter, Relation};
 use crate::library::{Library, last_filter, on_large_stack, scalar};
 use crate::lineage::{Source, reads_outside, subquery};
 use crate::program::Program;
+use crate::reads::Reads;
 use crate::source::{Kind, Policies, Policy};
 use crate::world::{Table, Type, Value, World};
 use async_solver::{Coefficient, GroupLimit, GroupLimits};
@@ -31,14 +32,26 @@ const CELLS_MAX: usize = 1_000_000;
 /// The limits that hard policies set to a region. `world`: its tables ([`World::region`]).
 ///
 /// # Errors
-/// At the first policy that is soft, or not linear per group, with its place.
+/// As [`limits_and_reads`].
 pub fn group_limits(
     policies: &Policies,
     world: &World,
     snapshot: &RegionSnapshot,
 ) -> Result<GroupLimits, PolicyError> {
+    limits_and_reads(policies, world, snapshot).map(|of| of.0)
+}
+
+/// The limits that hard policies set to a region, and what they follow from.
+///
+/// # Errors
+/// At the first policy that is soft, or not linear per group, with its place.
+pub fn limits_and_reads(
+    policies: &Policies,
+    world: &World,
+    snapshot: &RegionSnapshot,
+) -> Result<(GroupLimits, Reads), PolicyError> {
     decided_elsewhere(policies, world)?;
-    let Some(first) = policies.statements.first() else { return Ok(GroupLimits::default()) };
+    let Some(first) = policies.statements.first() else { return Ok(Default::default()) };
     let found = on_large_stack(|| {
         let library = Library::new(world)?;
         let mut limits = Limits::new(world, snapshot)?;
@@ -67,6 +80,7 @@ struct Limits<'a> {
     class_of: Vec<Vec<u32>>,
     /// By policy and class.
     amounts: Vec<Vec<Vec<Amount>>>,
+    reads: Reads,
 }
 
 impl<'a> Limits<'a> {
@@ -87,13 +101,14 @@ impl<'a> Limits<'a> {
             rows: Vec::new(),
             class_of: Vec::new(),
             amounts: Vec::new(),
+            reads: Reads::default(),
         })
     }
 
     fn policy(&mut self, policy: &Policy, library: &Library) -> Result<(), Refused> {
         let plan = library.plan(&policy.query)?;
         match policy.kind {
-            Kind::View => {}
+            Kind::View => self.reads.add(&plan),
             Kind::Soft { .. } => {
                 return Err(Refused::new("the solver of a region knows hard constraints only")
                     .hint("bound the number or the rows that fail by a hard constraint"));
@@ -130,7 +145,11 @@ impl<'a> Limits<'a> {
             ))
             .word("from"));
         }
-        let (class_of, firsts) = self.classes(filter)?;
+        // A choice of columns after the last filter says nothing of what holds.
+        let mut reads = Reads::default();
+        reads.add(&LogicalPlan::Filter(filter.clone()));
+        let (class_of, firsts) = self.classes(&reads)?;
+        self.reads.extend(reads);
         let mut program = Program::default();
         let (mut decided, mut choices) = (Vec::new(), Vec::new());
         for &first in &firsts {
@@ -177,8 +196,10 @@ impl<'a> Limits<'a> {
     }
 
     /// The class of each server by the columns that a policy reads, and the first server of each.
-    fn classes(&self, filter: &Filter) -> Result<(Vec<u32>, Vec<usize>), Refused> {
-        let read = self.columns_read(filter);
+    fn classes(&self, reads: &Reads) -> Result<(Vec<u32>, Vec<usize>), Refused> {
+        let columns = self.servers.columns.iter().enumerate();
+        let read = columns.filter(|(at, of)| *at != self.column && reads.reads_column(&of.name));
+        let read: Vec<usize> = read.map(|(at, _)| at).collect();
         let mut numbers: BTreeMap<Vec<&Value>, u32> = BTreeMap::new();
         let (mut class_of, mut firsts) = (Vec::new(), Vec::new());
         for (number, row) in self.servers.rows.iter().enumerate() {
@@ -203,36 +224,8 @@ impl<'a> Limits<'a> {
         Ok((class_of, firsts))
     }
 
-    /// Columns of servers that a policy reads, the decided one aside: every name in an expression. A choice
-    /// of columns after the last filter says nothing of what holds.
-    fn columns_read(&self, filter: &Filter) -> Vec<usize> {
-        let mut names = BTreeSet::new();
-        let mut read = |expr: &Expr| {
-            let looked = expr.apply(|part| {
-                if let Expr::Column(column) | Expr::OuterReferenceColumn(_, column) = part {
-                    names.insert(column.name.clone());
-                }
-                Ok(TreeNodeRecursion::Continue)
-            });
-            debug_assert!(looked.is_ok(), "the closure does not fail");
-        };
-        read(&filter.predicate);
-        let looked = filter.input.apply_with_subqueries(|node| {
-            node.apply_expressions(|expr| {
-                read(expr);
-                Ok(TreeNodeRecursion::Continue)
-            })
-        });
-        debug_assert!(looked.is_ok(), "the closure does not fail");
-        let columns = self.servers.columns.iter().enumerate();
-        columns
-            .filter(|(at, column)| *at != self.column && names.contains(&column.name))
-            .map(|(at, _)| at)
-            .collect()
-    }
-
     /// The limits over classes that all policies together tell apart.
-    fn finish(self) -> Result<GroupLimits, Refused> {
+    fn finish(self) -> Result<(GroupLimits, Reads), Refused> {
         let mut numbers: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
         let mut coefficients = Vec::new();
         let class_of = (0..self.servers.rows.len()).map(|server| {
@@ -255,8 +248,9 @@ impl<'a> Limits<'a> {
         });
         let class_of: Vec<u32> = class_of.collect();
         let classes = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
-        GroupLimits::new(self.rows, (class_of, classes), coefficients)
-            .map_err(|error| Refused::new(error.to_string()))
+        let limits = GroupLimits::new(self.rows, (class_of, classes), coefficients)
+            .map_err(|error| Refused::new(error.to_string()))?;
+        Ok((limits, self.reads))
     }
 }
 

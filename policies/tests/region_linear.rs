@@ -3,8 +3,8 @@
 use async_solver::backend::InProcess;
 use async_solver::random::Random;
 use async_solver::{GroupLimits, SolveEnv, SolverConfig, solve_within};
-use fleet::{RegionSnapshot, ReservationIx, ReservationRow, Targets};
-use policies::{Kind, Policies, Value, World, audit, group_limits};
+use fleet::{RegionSnapshot, ReservationIx, ReservationRow, Rru, Targets};
+use policies::{Kind, Policies, Value, World, audit, group_limits, limits_and_reads};
 use testkit::rows::{parts, reservation, rru, server, snapshot};
 
 const LIBRARY: [(&str, &str); 4] = [
@@ -205,5 +205,59 @@ fn what_is_not_linear_is_refused_with_its_place() {
         let error = group_limits(&policies, &world, &snapshot).expect_err(message);
         assert!(error.message.contains(message), "{error}");
         assert!(error.line > 1 && error.file == "p.sql", "{error}");
+    }
+}
+
+/// Regions that agree in what policies read have the same limits, and those that do not agree have others: each field of a
+/// server and of a reservation changes once.
+#[test]
+fn regions_that_agree_in_what_is_read_have_the_same_limits() {
+    type Change = (&'static str, fn(&mut RegionSnapshot));
+    let changes: [Change; 12] = [
+        ("holder", |of| of.servers[4].current = Some(ReservationIx::new(2))),
+        ("in use", |of| of.servers[4].in_use = true),
+        ("out of service", |of| of.servers[4].available = false),
+        ("pinned", |of| of.servers[4].pinned = true),
+        ("type", |of| of.servers[4].hardware_type = of.servers[0].hardware_type),
+        ("rack", |of| of.servers[4].rack = of.servers[0].rack),
+        ("power", |of| of.servers[4].power_watts = Some(99.0)),
+        ("fewer servers", |of| drop(of.servers.pop())),
+        ("owner", |of| of.reservations[1].owner = "payments of old".into()),
+        ("capacity", |of| of.reservations[1].capacity = Rru::units(9)),
+        ("priority", |of| of.reservations[1].priority = 7),
+        ("values", |of| of.reservations[1].rru.truncate(1)),
+    ];
+    let idle = "-- @hard_constraint
+        CREATE VIEW idle AS SELECT s.msb FROM servers s
+        JOIN reservations r ON r.reservation_id = s.target_reservation
+        JOIN rru v ON v.reservation_id = r.reservation_id AND v.hardware_type = s.hardware_type
+        WHERE NOT s.in_use AND s.available AND (s.holder IS NULL OR s.holder <> 'web')
+        GROUP BY s.msb HAVING sum(v.rru * r.priority) + sum(r.capacity_rru) <= 12";
+    let compiled = |file: (&str, &str), snapshot: &RegionSnapshot| {
+        let policies = Policies::parse([file]).expect("SQL");
+        let world = World::region(snapshot).expect("a region");
+        let (limits, reads) = limits_and_reads(&policies, &world, snapshot).expect("linear");
+        (format!("{limits:?}"), reads)
+    };
+    let before = region();
+    let mut known = Vec::new();
+    for file in LIBRARY.into_iter().chain([("idle.sql", idle)]) {
+        let (limits, reads) = compiled(file, &before);
+        for (name, change) in changes {
+            let mut after = before.clone();
+            change(&mut after);
+            let (other, _) = compiled(file, &after);
+            if reads.fingerprint(&after) == reads.fingerprint(&before) {
+                assert_eq!(other, limits, "{}: {name}", file.0);
+                known.push((file.0, name));
+            } else if name == "holder" || name == "in use" {
+                assert_eq!(file.0, "idle.sql", "{name} is not read");
+            }
+        }
+    }
+    // Of the library none reads who holds what: moves need no compiling. The other policy reads all but the pin and the power.
+    for name in ["holder", "in use", "out of service", "pinned", "capacity", "priority", "values"] {
+        let of = known.iter().filter(|of| of.1 == name).count();
+        assert_eq!(of, if name == "pinned" { 5 } else { 4 }, "{name}: {known:?}");
     }
 }

@@ -16,7 +16,7 @@
 //! | [`context`], [`exit`], [`results`] | options and answers, exit codes, snapshots and results on disk |
 //! | [`report_json`], [`reasons`] | the result's report |
 //! | [`tables`], [`layout`], [`replay_page`], [`progress`] | output for people |
-//! | [`mistake`] | errors: what is wrong, and one hint |
+//! | [`mistake`], `first_error` | errors: what is wrong, and one hint; those of functions without room for one |
 //! | [`terminal`] | all output to standard output and standard error, with control characters escaped |
 //! | [`quantity`], [`number`] | parsing and formatting of quantities |
 //! | [`interrupt`], [`memory`], [`telemetry`], [`executable`] | Ctrl-C, memory, logs, the path of this program |
@@ -34,6 +34,7 @@ pub mod command;
 pub mod context;
 pub mod executable;
 pub mod exit;
+mod first_error;
 pub mod highs_process;
 pub mod hour;
 pub mod interrupt;

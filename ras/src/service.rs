@@ -15,6 +15,7 @@
 //! | `worker` | takes jobs, renews their leases, completes them |
 //! | `solve` | one solve of the stored region, from its snapshot to its version |
 //! | [`replay`] | replays past solves |
+//! | `plan_policies`, `decision_limits` | the policies in force as limits that plans keep, and that decisions between solves know |
 //! | `kept_policies` | policies of the region, as files for a solve |
 //! | `child` | `ras solve` as a child process with a deadline and a memory limit |
 //! | `archive` | the archive of solves: a folder or an object store |
@@ -27,6 +28,7 @@
 mod archive;
 mod child;
 mod cron;
+mod decision_limits;
 mod in_time;
 mod kept_policies;
 mod mover;
@@ -48,6 +50,7 @@ mod worker;
 
 pub use archive::Archive;
 pub use cron::Schedule;
+pub use decision_limits::keep_alone as keep_room;
 pub use mover::MoverService;
 pub use plan_worker::PlanWorker;
 pub use planner::SolvingPlanner;

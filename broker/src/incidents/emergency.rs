@@ -18,7 +18,7 @@ use crate::moves::mover::{Epoch, MoverError, check_fence_at_head};
 use crate::promises::{promise, quota};
 use crate::topology::places::Topology;
 use chrono::{DateTime, Utc};
-use decisions::emergency::{Pick, Stock, StockGroup, exceeds_promise, takable_of_buffer};
+use decisions::emergency::{Picks, Stock, StockGroup, exceeds_promise, takable_of_buffer};
 use fleet::{ReservationKind, ReservationName, Rru};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
@@ -37,7 +37,7 @@ pub(crate) mod sql {
             ORDER BY p.priority NULLS LAST, e.asked_at, e.emergency_id LIMIT 1 FOR UPDATE OF e";
         /// Free servers and those of shared buffers, of the types that a waiting reservation can use.
         STOCK = "SELECT m.msb::text, h.hardware_type::text, s.current_reservation_id IS NOT NULL, \
-                count(*) \
+                array_agg(s.server::text ORDER BY s.loan_reservation_id IS NOT NULL, s.server) \
             FROM servers s JOIN racks k USING (rack_id) JOIN msbs m USING (msb_id) \
             JOIN hardware_types h USING (hardware_type_id) \
             LEFT JOIN reservations r ON r.reservation_id = s.current_reservation_id \
@@ -48,23 +48,10 @@ pub(crate) mod sql {
                 AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
                 AND NOT EXISTS (SELECT FROM outages o WHERE o.msb_id = k.msb_id AND o.ended_at IS NULL) \
             GROUP BY 1, 2, 3 ORDER BY 1, 2, 3";
-        TAKE = "WITH wanted AS (SELECT * FROM unnest($2::text[], $3::text[], $4::boolean[], $5::bigint[]) \
-                    AS w (msb, hardware_type, shared, count)), \
-            chosen AS (SELECT c.server_id FROM wanted w \
-                JOIN msbs m ON m.msb = w.msb JOIN hardware_types h ON h.hardware_type = w.hardware_type \
-                CROSS JOIN LATERAL (SELECT s.server_id FROM servers s JOIN racks k USING (rack_id) \
-                    LEFT JOIN reservations r ON r.reservation_id = s.current_reservation_id \
-                    WHERE k.msb_id = m.msb_id AND s.hardware_type_id = h.hardware_type_id \
-                        AND NOT s.target_pending \
-                        AND CASE WHEN w.shared THEN r.kind = 'shared_buffer' \
-                            ELSE s.current_reservation_id IS NULL END \
-                        AND NOT EXISTS (SELECT FROM servers_out_of_use(true) AS u WHERE u = s.server_id) \
-                        AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = s.server_id) \
-                        AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
-                    ORDER BY s.loan_reservation_id IS NOT NULL, s.server LIMIT w.count) c) \
-            UPDATE servers s SET target_pending = true, target_reservation_id = r.reservation_id, \
-                target_version = $6, target_origin = 'emergency' \
-            FROM reservations r, chosen c WHERE r.reservation = $1 AND s.server_id = c.server_id \
+        TAKE = "UPDATE servers s SET target_pending = true, target_reservation_id = r.reservation_id, \
+                target_version = $3, target_origin = 'emergency' \
+            FROM reservations r WHERE r.reservation = $1 AND s.server = ANY ($2) AND NOT s.target_pending \
+                AND NOT EXISTS (SELECT FROM servers_out_of_use(true) AS u WHERE u = s.server_id) \
             RETURNING s.server::text";
         /// What the emergencies of a reservation were granted and have not given back.
         OPEN = "SELECT coalesce(sum(granted_micro), 0)::bigint FROM emergencies \
@@ -210,7 +197,7 @@ impl Broker {
         &self,
         actor: &str,
         epoch: Epoch,
-        mut choose: impl FnMut(&Stock) -> Vec<Pick>,
+        mut choose: impl FnMut(&Stock) -> Picks,
     ) -> Result<usize, MoverError> {
         let doing = "granting capacity at once";
         let mut answered = 0;
@@ -234,8 +221,9 @@ impl Broker {
             let answer = match answer.await? {
                 Ok(taken) => {
                     grant(db, id, &taken).await.doing(doing)?;
-                    let Taken { amount, servers, from_shared } = taken;
-                    EmergencyAnswer::Granted { rru: amount.to_f64(), servers, from_shared }
+                    let Taken { amount, servers, from_shared, exceeds } = taken;
+                    let rru = amount.to_f64();
+                    EmergencyAnswer::Granted { rru, servers, from_shared, exceeds }
                 }
                 Err(refusal) => {
                     let refused = sqlx::query(sql::REFUSE).bind(id).bind(refusal.as_str());
@@ -328,6 +316,8 @@ struct Taken {
     amount: Rru,
     servers: Vec<String>,
     from_shared: u64,
+    /// The limits of policies that they exceed.
+    exceeds: Vec<String>,
 }
 
 /// The servers that can be granted.
@@ -373,7 +363,7 @@ async fn stock(
                 msb: row.try_get::<&str, _>(0)?.into(),
                 hardware_type: row.try_get::<&str, _>(1)?.into(),
                 shared: row.try_get(2)?,
-                count: row.try_get::<i64, _>(3)?.unsigned_abs(),
+                servers: row.try_get::<Vec<String>, _>(3)?.into_iter().map(Into::into).collect(),
             })
         })
         .fetch_all(&mut *db)
@@ -388,7 +378,7 @@ async fn answer(
     db: &mut PgConnection,
     stock: Result<Stock, EmergencyRefusal>,
     head: TargetVersion,
-    choose: &mut impl FnMut(&Stock) -> Vec<Pick>,
+    choose: &mut impl FnMut(&Stock) -> Picks,
 ) -> Result<Result<Taken, EmergencyRefusal>, DbError> {
     let doing = "choosing servers at once";
     let stock = match stock {
@@ -396,16 +386,12 @@ async fn answer(
         Err(refusal) => return Ok(Err(refusal)),
     };
     let reservation = &stock.reservation;
-    let picks = choose(&stock);
-    let text = |of: fn(&StockGroup) -> &str| -> Vec<&str> {
-        picks.iter().map(|pick| of(&pick.group)).collect()
-    };
+    let Picks { mut groups, exceeds } = choose(&stock);
+    let names: Vec<&str> =
+        groups.iter().flat_map(|group| &group.servers).map(|name| name.as_ref()).collect();
     let servers: Vec<String> = sqlx::query_scalar(sql::TAKE)
         .bind(reservation.as_ref())
-        .bind(text(|group| &group.msb))
-        .bind(text(|group| &group.hardware_type))
-        .bind(picks.iter().map(|pick| pick.group.shared).collect::<Vec<_>>())
-        .bind(picks.iter().map(|p| i64::try_from(p.count).unwrap_or(i64::MAX)).collect::<Vec<_>>())
+        .bind(names)
         .bind(head.0)
         .fetch_all(&mut *db)
         .await
@@ -413,18 +399,20 @@ async fn answer(
     if servers.is_empty() {
         return Ok(Err(EmergencyRefusal::NothingFits));
     }
-    let of = |pick: &Pick| {
-        let key = (reservation.clone(), pick.group.hardware_type.clone());
-        let value = stock.worth.values.get(&key).copied().unwrap_or_default();
-        value.times(usize::try_from(pick.count).unwrap_or(usize::MAX))
+    let taken: BTreeSet<&str> = servers.iter().map(String::as_str).collect();
+    groups.iter_mut().for_each(|group| group.servers.retain(|name| taken.contains(&**name)));
+    let of = |group: &StockGroup| {
+        let key = (reservation.clone(), group.hardware_type.clone());
+        stock.worth.values.get(&key).copied().unwrap_or_default().times(group.servers.len())
     };
-    let amount: Rru = picks.iter().map(of).sum();
-    let from_shared = picks.iter().filter(|p| p.group.shared).map(|p| p.count).sum();
+    let amount: Rru = groups.iter().map(of).sum();
+    let shared = groups.iter().filter(|group| group.shared);
+    let from_shared = shared.map(|group| group.servers.len() as u64).sum();
     // The promise grows by the requested capacity, not by the worth of whole servers: a solve returns the
     // surplus.
     let amount = amount.min(stock.asked);
     raise(db, reservation, amount).await?;
-    Ok(Ok(Taken { amount, servers, from_shared }))
+    Ok(Ok(Taken { amount, servers, from_shared, exceeds }))
 }
 
 /// Adds a version of the promise with the capacity changed by `more`.

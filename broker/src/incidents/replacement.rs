@@ -88,7 +88,8 @@ pub(crate) mod sql {
             JOIN hardware_types h USING (hardware_type_id) \
             JOIN reservations r ON r.reservation = p.reservation JOIN promises m USING (promise_id) \
             WHERE p.state = 'owed' ORDER BY p.server";
-        /// Of spares that differ only in name, the first by name, at most as many as there are debts ($1).
+        /// Of spares that differ only in name, the first by name, at most as many as there are debts ($1; NULL: all, as
+        /// names may tell them apart).
         SPARES = "WITH spares AS (SELECT s.server, k.msb_id, s.hardware_type_id, \
                     s.loan_reservation_id IS NOT NULL OR s.in_use AS lent, \
                     row_number() OVER (PARTITION BY k.msb_id, s.hardware_type_id, \
@@ -102,11 +103,13 @@ pub(crate) mod sql {
                         AND m.origin <> 'recall')) \
             SELECT s.server::text, b.msb::text, h.hardware_type::text, s.lent \
             FROM spares s JOIN msbs b USING (msb_id) JOIN hardware_types h USING (hardware_type_id) \
-            WHERE s.place <= $1 \
+            WHERE ($1::bigint IS NULL OR s.place <= $1) \
                 AND NOT EXISTS (SELECT FROM outages o WHERE o.msb_id = s.msb_id AND o.ended_at IS NULL)";
         VALUES = "SELECT r.reservation, h.hardware_type::text, v.value_micro FROM reservations r \
             JOIN rru_values v USING (promise_id) JOIN hardware_types h USING (hardware_type_id) \
             WHERE r.reservation = ANY ($1)";
+        BUFFERED = "SELECT r.reservation FROM reservations r JOIN promises p USING (promise_id) \
+            WHERE r.reservation = ANY ($1) AND p.msb_buffer";
         /// Servers bound to them and in service, and those with an open move to them.
         HELD = "SELECT r.reservation, b.msb::text, sum(v.value_micro)::bigint \
             FROM (SELECT s.server_id, s.rack_id, s.hardware_type_id, s.current_reservation_id AS holder_id \
@@ -202,7 +205,8 @@ pub struct ReplacementRow {
 
 impl Broker {
     /// Records failures and the outcome of earlier ones, asks a pure function for spares, and sets their
-    /// targets. Failures recorded after `until` are left for later: they may be the first of many.
+    /// targets. Failures recorded after `until` are left for later: they may be the first of many. `each`: whether spares
+    /// of one type in one MSB may differ, so that all are read.
     ///
     /// # Errors
     /// [`MoverError`].
@@ -211,6 +215,7 @@ impl Broker {
         actor: &str,
         epoch: Epoch,
         until: DateTime<Utc>,
+        each: bool,
         choose: impl FnOnce(&[Failed], &[Spare], &SpareContext) -> Vec<Swap>,
     ) -> Result<Replaced, MoverError> {
         let doing = "replacing servers that failed";
@@ -230,7 +235,8 @@ impl Broker {
         let swaps = if owed.is_empty() {
             Vec::new()
         } else {
-            let spares = spares(db, owed.len()).await.doing(doing)?;
+            let most = (!each).then_some(owed.len());
+            let spares = spares(db, most).await.doing(doing)?;
             let short: BTreeSet<&ReservationName> = owed.iter().map(|of| &of.reservation).collect();
             let worth = worth(db, &short).await.doing(doing)?;
             choose(&owed, &spares, &worth)
@@ -252,8 +258,8 @@ impl Broker {
         }
         let swapped: BTreeSet<String> = swapped.into_iter().collect();
         for swap in swaps.iter().filter(|swap| swapped.contains(&*swap.failed)) {
-            let Swap { failed, reservation, spare } = swap;
-            change.record(failed, Event::ServerReplaced { reservation, spare });
+            let Swap { failed, reservation, spare, exceeds } = swap;
+            change.record(failed, Event::ServerReplaced { reservation, spare, exceeds });
         }
         for (server, reservation) in failures.iter().filter(|(server, _)| !swapped.contains(server))
         {
@@ -352,7 +358,7 @@ async fn owed(db: &mut PgConnection) -> Result<Vec<Failed>, sqlx::Error> {
     sqlx::query(sql::OWED).try_map(failed).fetch_all(db).await
 }
 
-async fn spares(db: &mut PgConnection, debts: usize) -> Result<Vec<Spare>, sqlx::Error> {
+async fn spares(db: &mut PgConnection, most: Option<usize>) -> Result<Vec<Spare>, sqlx::Error> {
     let spare = |row: PgRow| {
         Ok(Spare {
             server: row.try_get::<&str, _>(0)?.into(),
@@ -361,7 +367,8 @@ async fn spares(db: &mut PgConnection, debts: usize) -> Result<Vec<Spare>, sqlx:
             lent: row.try_get(3)?,
         })
     };
-    sqlx::query(sql::SPARES).bind(debts as i64).try_map(spare).fetch_all(db).await
+    let most = most.map(|most| i64::try_from(most).unwrap_or(i64::MAX));
+    sqlx::query(sql::SPARES).bind(most).try_map(spare).fetch_all(db).await
 }
 
 /// RRU by reservation and another name.
@@ -379,12 +386,15 @@ pub(crate) async fn worth(
     let names: Vec<&str> = of.iter().map(|name| name.as_ref()).collect();
     let values = sqlx::query_as(sql::VALUES).bind(&names).fetch_all(&mut *db).await?;
     let held = sqlx::query_as(sql::HELD).bind(&names).fetch_all(&mut *db).await?;
+    let buffered: Vec<String> =
+        sqlx::query_scalar(sql::BUFFERED).bind(&names).fetch_all(&mut *db).await?;
+    let buffered = buffered.into_iter().map(ReservationName::from).collect();
     let mut places = placement::read(db).await?;
     places.retain(|name, _| of.contains(name));
     // V is zero outside the allowed datacenters.
     let mut held = by_pair(held);
     held.retain(|(name, msb), _| places.get(name).is_none_or(|place| place.allows(msb)));
-    Ok(SpareContext { values: by_pair(values), held, places })
+    Ok(SpareContext { values: by_pair(values), held, places, buffered })
 }
 
 fn listed(row: &PgRow) -> Result<ReplacementRow, sqlx::Error> {

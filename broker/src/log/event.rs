@@ -92,7 +92,12 @@ events! {
     MoveEnded { r#move: MoveId, target: Option<&'a str>, reason: MoveReason, said: &'a str }
     MoverStopped { why: &'a str }
     MoverResumed {}
-    ServerReplaced { reservation: &'a ReservationName, spare: &'a ServerName }
+    ServerReplaced {
+        reservation: &'a ReservationName,
+        spare: &'a ServerName,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        exceeds: &'a [String],
+    }
     ReplacementOwed { reservation: &'a str }
     ServerReturns { reservation: &'a ReservationName, spare: &'a ServerName }
     SpareReturns { reservation: &'a str, server: &'a str }
@@ -289,8 +294,17 @@ pub(crate) struct AcceptShort<'a> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum EmergencyAnswer {
-    Granted { rru: f64, servers: Vec<String>, from_shared: u64 },
-    Refused { refused: EmergencyRefusal, servers: [String; 0] },
+    Granted {
+        rru: f64,
+        servers: Vec<String>,
+        from_shared: u64,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        exceeds: Vec<String>,
+    },
+    Refused {
+        refused: EmergencyRefusal,
+        servers: [String; 0],
+    },
 }
 
 /// Why reservations gave way.

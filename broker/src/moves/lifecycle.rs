@@ -102,6 +102,13 @@ pub(crate) mod sql {
             LEFT JOIN promises p USING (promise_id) \
             LEFT JOIN servers_under_repair() AS o ON o = m.server_id \
             WHERE m.open ORDER BY m.opened_at, m.move_id";
+        /// Servers with a target between solves, or bound since a minute before an instant, each through an index.
+        HELD_SINCE = "WITH changed AS (SELECT server_id FROM servers WHERE target_origin IS NOT NULL \
+                UNION SELECT server_id FROM moves WHERE state = 'bound' AND state_at > $1::timestamptz - interval '1 minute') \
+            SELECT s.server::text, r.reservation FROM changed c CROSS JOIN LATERAL \
+                (SELECT * FROM servers WHERE server_id = c.server_id OFFSET 0) s \
+            LEFT JOIN reservations r ON r.reservation_id = CASE WHEN s.target_pending \
+                THEN s.target_reservation_id ELSE s.current_reservation_id END ORDER BY 1";
         /// In any final state: a move that was superseded half-way had begun as well.
         RECENTLY_BEGUN = "SELECT k.rack::text, b.msb::text, m.source_reservation, m.in_use, count(*) \
             FROM moves m JOIN servers s USING (server_id) JOIN racks k USING (rack_id) \
@@ -347,6 +354,22 @@ impl Broker {
         };
         let rows = sqlx::query(sql::RECENTLY_BEGUN).bind(within.as_secs_f64()).try_map(kind);
         rows.fetch_all(&self.pool).await.doing("counting moves that began recently")
+    }
+
+    /// Servers whose holder may have changed since an instant, publications and loads aside, and their holders.
+    ///
+    /// # Errors
+    /// If Postgres fails.
+    pub async fn held_since(
+        &self,
+        at: DateTime<Utc>,
+    ) -> Result<Vec<(ServerName, Option<ReservationName>)>, DbError> {
+        let held = |row: PgRow| {
+            let holder = row.try_get::<Option<&str>, _>(1)?.map(ReservationName::from);
+            Ok((row.try_get::<&str, _>(0)?.into(), holder))
+        };
+        let rows = sqlx::query(sql::HELD_SINCE).bind(at).try_map(held);
+        rows.fetch_all(&self.pool).await.doing("reading who holds what since")
     }
 
     /// Advances moves to later steps. Returns the moves that were in the expected state, with the host profile

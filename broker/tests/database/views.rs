@@ -420,7 +420,7 @@ async fn compare(town: &Town, case: &str) -> [usize; 6] {
         chosen_from = Some((failed.to_vec(), spares.to_vec(), worth.clone()));
         Vec::new()
     };
-    broker.replace_failed("m", epoch, now, choose).await.expect("looked");
+    broker.replace_failed("m", epoch, now, false, choose).await.expect("looked");
     let expected = failures(&region);
     let (failed, mut spares, worth) = chosen_from.unwrap_or_default();
     assert_eq!(failed, expected, "{case}: failures");

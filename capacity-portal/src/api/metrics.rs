@@ -1,6 +1,8 @@
 //! Metrics in the text format of Prometheus.
 
-use crate::supply::{Place, RegionSupply};
+mod supply;
+
+use crate::supply::RegionSupply;
 use broker::{
     EmergencyState, FailedMoveCount, FailureReason, JobKind, JobState, LastSolve, Metrics,
     MoveOrigin, MoveReason, MoverSeconds, REPLACED_WITHIN, ReplacementState, STATEMENT_WITHIN,
@@ -10,8 +12,6 @@ use control::CachedRegion;
 use control::admission::REASONS;
 use fleet::RegionSnapshot;
 use fleet::audit::{Certificate, Certified, Standing};
-use forecast::orders::Supply;
-use forecast::orders::supply::QUANTILE;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Bucket, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 use prometheus::{Encoder, GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
@@ -33,6 +33,8 @@ pub(crate) struct ProcessMetrics {
     pub(crate) region: Option<Arc<CachedRegion>>,
     /// How long servers last, as computed last.
     pub(crate) supply: Option<Arc<RegionSupply>>,
+    /// Groups of policies that are above their limits; `None`: it is not known.
+    pub(crate) exceeded: Option<usize>,
     /// SQL statements and their durations.
     pub(crate) statements: Vec<StatementTimes>,
     /// Whose reservations have metrics of their own.
@@ -192,8 +194,13 @@ fn process(page: &Page, here: &ProcessMetrics) -> Result<(), prometheus::Error> 
             .iter()
             .map(|of| ([of.name.clone()], &of.within[..], (of.count, of.seconds))),
     )?;
+    page.gauge(
+        "ras_policy_groups_exceeded",
+        "groups of policies in force that are above their limits now; absent: there are no policies, or it is not known yet",
+        here.exceeded.map(|count| count as f64),
+    )?;
     if let Some(of) = &here.supply {
-        supply(page, of, here.shown == ShownReservations::All)?;
+        supply::write(page, of, here.shown == ShownReservations::All)?;
     }
     match &here.region {
         Some(held) => {
@@ -202,36 +209,6 @@ fn process(page: &Page, here: &ProcessMetrics) -> Result<(), prometheus::Error> 
         }
         None => Ok(()),
     }
-}
-
-/// How long servers last at the default quantile. Types and datacenters are named to callers that may read the region.
-fn supply(page: &Page, of: &RegionSupply, named: bool) -> Result<(), prometheus::Error> {
-    let all = of.by_urgency(QUANTILE);
-    let states = Supply::WORDS.map(|word| {
-        let count = all.iter().filter(|(_, lasts)| lasts.as_str() == word).count();
-        ([word.to_owned()], count as f64)
-    });
-    page.gauges(
-        "ras_supply",
-        "hardware types by datacenter: runs_out (demand exceeds what is there within 28 days, Q70), lasts, out (none is free), unknown (too little history)",
-        ["state"],
-        states,
-    )?;
-    let name = |of: &Place| [of.hardware_type.clone(), of.datacenter.clone()];
-    let shown = || all.iter().filter(|_| named);
-    let rows = shown().filter_map(|(of, lasts)| Some((name(of), lasts.days()? as f64)));
-    page.gauges(
-        "ras_runs_out_days",
-        "days until demand exceeds the servers of a hardware type in a datacenter (Q70), orders included from their day on; 0: none is free now",
-        ["hardware_type", "datacenter"],
-        rows,
-    )?;
-    page.gauges(
-        "ras_servers_late",
-        "servers of open orders whose day has passed, which ras_runs_out_days does not count",
-        ["hardware_type", "datacenter"],
-        shown().map(|(of, _)| (name(of), of.expected.late as f64)).filter(|(_, late)| *late > 0.0),
-    )
 }
 
 /// Capacity after the worst MSB loss, by reservation. A region of a million servers has a few thousand reservations;
@@ -554,10 +531,15 @@ mod tests {
             count: 3,
             seconds: 0.5,
         };
-        let here = ProcessMetrics { statements: vec![times], ..ProcessMetrics::default() };
+        let here = ProcessMetrics {
+            statements: vec![times],
+            exceeded: Some(2),
+            ..ProcessMetrics::default()
+        };
         let up = text(Some(&metrics), &here).expect("text");
         for line in [
             "ras_postgres_up 1",
+            "ras_policy_groups_exceeded 2",
             "ras_targets_version 7",
             "ras_solves_total{reason=\"crashed\",state=\"failed\"} 3",
             "ras_solves_total{reason=\"out_of_time\",state=\"failed\"} 0",

@@ -6,7 +6,7 @@ use super::problem::Problem;
 use super::timeout::in_time;
 use crate::archive::Archive;
 use crate::autosize_advice::AutosizeAdvice;
-use crate::policies::JudgePolicies;
+use crate::policies::{GroupNow, JudgePolicies};
 use crate::region_summary::RegionSummaries;
 use crate::rehearsal::Rehearse;
 use crate::supply::SupplyCache;
@@ -62,6 +62,11 @@ impl Site {
         let (queue, remote) = (self.plan_queue.clone(), self.remote_planner.clone());
         let approval_above = self.approval_above;
         Admission { broker, region, queue, remote, approval_above }
+    }
+
+    /// [`JudgePolicies::now`].
+    pub(crate) fn groups_now(&self) -> Option<Vec<GroupNow>> {
+        self.policies.as_ref()?.now()
     }
 
     /// [`Self::cached_region`]; `None`: no region is loaded.

@@ -3,6 +3,7 @@
 use super::layout::{NavItem, Page, RegionReader};
 use super::ui::{self, Mood};
 use crate::http::{Problem, Site, in_time};
+use crate::policies::GroupNow;
 use axum::extract::State;
 use axum::response::Html;
 use broker::{FailureReason, Policies, PolicyVersion, SolveRow, SolveState, State as _};
@@ -43,6 +44,7 @@ pub(super) async fn show(
             code { "ras policy apply" } "; every change is recorded in the " a href="/trail" { "audit trail" } "." } }
         @if let Some(solve) = last { (refused(solve)) }
         (listed(&policies, &report, published))
+        @if let Some(groups) = site.groups_now() { (now(groups)) }
         @if !report.limits.is_empty() { (nearest(&report.limits)) }
     };
     Ok(Page { nav: NavItem::Settings, title: "Policies", charts: false, body }.show(&reader))
@@ -124,12 +126,50 @@ fn is_group_of(limit: &GroupLimit, view: &PolicyState) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
 }
 
+/// The groups with the least room at this moment.
+fn now(mut groups: Vec<GroupNow>) -> Markup {
+    let exceeded = groups.iter().filter(|of| of.is_exceeded()).count();
+    groups.sort_by_key(|of| Reverse(fill(of.now, of.most)));
+    groups.truncate(GROUPS);
+    html! {
+        section #now {
+            h2 { "Now" }
+            p.lead {
+                @match exceeded {
+                    0 => { "No group is above its limit." },
+                    1 => { "One group is above its limit. The next solve mends it as far as servers are there." },
+                    _ => { (number::count(exceeded)) " groups are above their limits. The next solve mends them as far as servers are there." },
+                }
+            }
+            div.scroll { table {
+                caption.quiet { "Groups with the least room now" }
+                thead { tr { th scope="col" { "Group" } th scope="col" { "Policy" } th.n scope="col" { "Now" }
+                    th.n scope="col" { "At most" } th.n scope="col" { "Used" } } }
+                tbody { @for of in &groups {
+                    tr { th scope="row" { (of.name) } td { (of.policy) } td.n { (ui::count(of.now)) } td.n { (ui::count(of.most)) }
+                        (used(of.now, of.most)) }
+                } }
+            } }
+        }
+    }
+}
+
+/// Whether a group is above its limit, then thousandths of the limit, which may be zero.
+fn fill(sum: i64, most: i64) -> (bool, i128) {
+    (sum > most, i128::from(sum) * 1_000 / i128::from(most.max(1)))
+}
+
+fn used(sum: i64, most: i64) -> Markup {
+    html! {
+        td.n { @if most > 0 { (number::percent(sum as f64 / most as f64)) } @else { (number::NOTHING) }
+            @if sum > most { " " (ui::state(Mood::Bad, "exceeded")) } }
+    }
+}
+
 /// The groups with the least room, those beyond their limit first.
 pub(super) fn nearest(limits: &[GroupLimit]) -> Markup {
     let mut rows: Vec<&GroupLimit> = limits.iter().collect();
-    // Thousandths of the limit, which may be zero.
-    let fill = |of: &GroupLimit| i128::from(of.after) * 1_000 / i128::from(of.most.max(1));
-    rows.sort_by_key(|of| (Reverse(of.after > of.most), Reverse(fill(of))));
+    rows.sort_by_key(|of| Reverse(fill(of.after, of.most)));
     rows.truncate(GROUPS);
     html! {
         section #groups {
@@ -141,8 +181,7 @@ pub(super) fn nearest(limits: &[GroupLimit]) -> Markup {
                     th.n scope="col" { "At most" } th.n scope="col" { "Used" } th.n scope="col" { "Price" } } }
                 tbody { @for of in rows {
                     tr { th scope="row" { (of.name) } td.n { (ui::count(of.before)) } td.n { (ui::count(of.after)) } td.n { (ui::count(of.most)) }
-                        td.n { @if of.most > 0 { (number::percent(of.after as f64 / of.most as f64)) } @else { (number::NOTHING) }
-                            @if of.after > of.most { " " (ui::state(Mood::Bad, "exceeded")) } }
+                        (used(of.after, of.most))
                         td.n { @if of.price > 0.0 { (number::decimal(of.price)) } @else { (number::NOTHING) } } }
                 } }
             } }

@@ -28,11 +28,9 @@ async fn emergency_is_requested_granted_and_ended() {
         place.broker.lease_mover(&broker::MoverInstance::new("m"), Duration::from_secs(60)).await;
     let epoch = epoch.expect("asked").expect("free");
     let all = |stock: &decisions::emergency::Stock| {
-        let picks = stock
-            .groups
-            .iter()
-            .map(|group| decisions::emergency::Pick { group: group.clone(), count: 1 });
-        picks.collect::<Vec<_>>()
+        let mut groups = stock.groups.clone();
+        groups.iter_mut().for_each(|group| group.servers.truncate(1));
+        decisions::emergency::Picks { groups, exceeds: Vec::new() }
     };
     place.broker.grant_emergencies("m", epoch, all).await.expect("answered");
     let (status, found) = place.get(&format!("/ops/v1/emergencies/{id}")).await;

@@ -145,11 +145,9 @@ async fn same_words_are_same_figures_everywhere() {
     assert_eq!(asked.status(), 202);
     let epoch = lead(&place).await;
     let all = |stock: &decisions::emergency::Stock| {
-        let pick = |group: &decisions::emergency::StockGroup| decisions::emergency::Pick {
-            group: group.clone(),
-            count: 1,
-        };
-        stock.groups.iter().map(pick).collect::<Vec<_>>()
+        let mut groups = stock.groups.clone();
+        groups.iter_mut().for_each(|group| group.servers.truncate(1));
+        decisions::emergency::Picks { groups, exceeds: Vec::new() }
     };
     place.broker.grant_emergencies("m", epoch, all).await.expect("answered");
     let granted = compared(&place, "emergency").await;

@@ -1,31 +1,33 @@
-use super::{Pick, Stock, StockGroup, choose, exceeds_promise, takable_of_buffer};
+use super::{Stock, StockGroup, choose, exceeds_promise, takable_of_buffer};
+use crate::limits::Room;
 use crate::place::PlaceLimits;
 use crate::replace::SpareContext;
 use fleet::{ReplicaRule, Rru};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn group(msb: &str, hardware_type: &str, shared: bool, count: u64) -> StockGroup {
-    StockGroup { msb: msb.into(), hardware_type: hardware_type.into(), shared, count }
+    let name = |number| format!("{msb}-{hardware_type}-{shared}-{number}").into();
+    let servers = (0..count).map(name).collect();
+    StockGroup { msb: msb.into(), hardware_type: hardware_type.into(), shared, servers }
 }
 
 fn stock(asked: usize, groups: Vec<StockGroup>) -> Stock {
     let values =
         [(("web".into(), "a".into()), Rru::units(1)), (("web".into(), "b".into()), Rru::units(3))];
     let held = [(("web".into(), "m1".into()), Rru::units(5))];
-    let places = BTreeMap::new();
-    let worth = SpareContext { values: values.into(), held: held.into(), places };
+    let worth =
+        SpareContext { values: values.into(), held: held.into(), ..SpareContext::default() };
     let (most, shared_most) = (None, BTreeMap::new());
     Stock { reservation: "web".into(), asked: Rru::units(asked), groups, most, shared_most, worth }
 }
 
 /// MSB, type, whether shared, and how many.
 fn picks(stock: &Stock) -> Vec<(String, String, bool, u64)> {
-    let row = |pick: &Pick| {
-        let group = &pick.group;
-        (group.msb.to_string(), group.hardware_type.to_string(), group.shared, pick.count)
+    let row = |of: &StockGroup| {
+        (of.msb.to_string(), of.hardware_type.to_string(), of.shared, of.servers.len() as u64)
     };
-    choose(stock).iter().map(row).collect()
+    choose(stock, &mut Room::default()).groups.iter().map(row).collect()
 }
 
 fn row(msb: &str, hardware_type: &str, shared: bool, count: u64) -> (String, String, bool, u64) {
@@ -80,9 +82,9 @@ fn no_more_servers_are_picked_than_confirmed_and_half_a_buffer_stays() {
     let mut stock = stock(100, groups);
     stock.shared_most.insert("a".into(), 5);
     let taken = |stock: &Stock| -> (u64, u64) {
-        let picks = choose(stock);
-        let shared = picks.iter().filter(|of| of.group.shared).map(|of| of.count).sum();
-        (picks.iter().map(|of| of.count).sum(), shared)
+        let rows = picks(stock);
+        let shared = rows.iter().filter(|of| of.2).map(|of| of.3).sum();
+        (rows.iter().map(|of| of.3).sum(), shared)
     };
     assert_eq!(taken(&stock), (8, 5));
     stock.most = Some(4);
@@ -111,12 +113,20 @@ proptest! {
         }
         let stock = stock(asked, groups);
         let worth = |ty: &str| if ty == "a" { 1 } else { 3 };
-        let there: u64 = stock.groups.iter().map(|of| of.count * worth(&of.hardware_type)).sum();
-        let picks = choose(&stock);
-        let got: u64 = picks.iter().map(|of| of.count * worth(&of.group.hardware_type)).sum();
+        let all = |groups: &[StockGroup]| -> u64 {
+            groups.iter().map(|of| of.servers.len() as u64 * worth(&of.hardware_type)).sum()
+        };
+        let picks = choose(&stock, &mut Room::default()).groups;
+        let (there, got) = (all(&stock.groups), all(&picks));
         let asked = asked as u64;
         prop_assert!(got >= asked.min(there), "{got} of {asked}, {there} there");
         prop_assert!(got < asked + 3);
-        prop_assert!(picks.iter().all(|of| of.count <= of.group.count));
+        let in_stock = |of: &StockGroup, server| stock.groups.iter().any(|group| {
+            (&group.msb, &group.hardware_type, group.shared) == (&of.msb, &of.hardware_type, of.shared)
+                && group.servers.contains(server)
+        });
+        prop_assert!(picks.iter().all(|of| of.servers.iter().all(|server| in_stock(of, server))));
+        let each: BTreeSet<_> = picks.iter().flat_map(|of| &of.servers).collect();
+        prop_assert_eq!(each.len(), picks.iter().map(|of| of.servers.len()).sum::<usize>());
     }
 }

@@ -1,6 +1,7 @@
 //! The decisions of a replay, and its solves.
 
 use super::state::{Event, Replay, delta, hours};
+use crate::limits::Room;
 use crate::outage::{self, MsbHealth, OutageReason};
 use crate::replace::{self, Failed, Repaired, Spare, SpareContext};
 use chrono::TimeDelta;
@@ -63,7 +64,8 @@ impl<S: FnMut(&RegionSnapshot) -> Targets> Replay<'_, S> {
         }
         let spares = Spare::all(&self.region, failed.len());
         let short: BTreeSet<ReservationIx> = self.owed.values().map(|of| of.reservation).collect();
-        for swap in replace::choose(&failed, &spares, &SpareContext::of(&self.region, &short)) {
+        let worth = SpareContext::of(&self.region, &short);
+        for swap in replace::choose(&failed, &spares, &worth, &mut Room::default()) {
             let (Some(failed), Some(spare)) =
                 (snapshot.server(&swap.failed), snapshot.server(&swap.spare))
             else {
@@ -127,7 +129,7 @@ impl<S: FnMut(&RegionSnapshot) -> Targets> Replay<'_, S> {
             return;
         }
         let context = SpareContext::of(&self.region, &holders);
-        for of in replace::returning(&repaired, &context) {
+        for of in replace::returning(&repaired, &context, &mut Room::default()) {
             let Some(home) = snapshot.server(&of.server).map(ServerIx::ix) else { continue };
             let Some((reservation, spare)) = self.replaced.remove(&home) else { continue };
             self.change(home, |state| state.target = Some(Some(reservation)));

@@ -1,9 +1,10 @@
-use super::{Failed, Repaired, Spare, SpareContext, Swap, choose, returning};
+use super::{Failed, Repaired, Spare, SpareContext, Swap};
+use crate::limits::Room;
 use crate::place::PlaceLimits;
 use chrono::{DateTime, TimeDelta};
 use fleet::{ReplicaRule, Rru};
 use proptest::prelude::*;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 fn rru(value: usize) -> Rru {
     Rru::units(value)
@@ -26,7 +27,16 @@ fn spare(name: &str, msb: &str, ty: &str, lent: bool) -> Spare {
 fn worth(values: &[(&str, &str, usize)], held: &[(&str, &str, usize)]) -> SpareContext {
     let values = values.iter().map(|(of, ty, v)| (((*of).into(), (*ty).into()), rru(*v)));
     let held = held.iter().map(|(of, msb, v)| (((*of).into(), (*msb).into()), rru(*v)));
-    SpareContext { values: values.collect(), held: held.collect(), places: BTreeMap::new() }
+    SpareContext { values: values.collect(), held: held.collect(), ..SpareContext::default() }
+}
+
+/// Without limits.
+fn choose(failed: &[Failed], spares: &[Spare], worth: &SpareContext) -> Vec<Swap> {
+    super::choose(failed, spares, worth, &mut Room::default())
+}
+
+fn returning<'a>(repaired: &'a [Repaired], context: &SpareContext) -> Vec<&'a Repaired> {
+    super::returning(repaired, context, &mut Room::default())
 }
 
 fn pairs(swaps: &[Swap]) -> Vec<(&str, &str)> {

@@ -96,6 +96,8 @@ pub struct SpareContext {
     pub held: BTreeMap<(ReservationName, MsbName), Rru>,
     /// The placement rules of the reservations that have any.
     pub places: BTreeMap<ReservationName, PlaceLimits>,
+    /// Those that keep C when any one MSB is lost.
+    pub buffered: BTreeSet<ReservationName>,
 }
 
 impl SpareContext {
@@ -113,6 +115,9 @@ impl SpareContext {
             let limits = PlaceLimits::of(snapshot, of);
             if limits.has_rule() {
                 worth.places.insert(of.id.clone(), limits);
+            }
+            if of.msb_buffer {
+                worth.buffered.insert(of.id.clone());
             }
         }
         let mut held: BTreeMap<(ReservationIx, MsbIx), Rru> = BTreeMap::new();

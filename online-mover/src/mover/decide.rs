@@ -5,6 +5,7 @@ use super::preempt;
 use crate::wake::Wake;
 use broker::{Epoch, Homecoming, Lent};
 use decisions::elastic::{self, LoanView};
+use decisions::limits::Room;
 use decisions::outage::{self, MsbHealth};
 use decisions::{emergency, replace};
 use fleet::MsbName;
@@ -50,7 +51,9 @@ impl Decisions {
         let Mover { broker, settings, name, .. } = mover;
         let begun = Instant::now();
         // First, because an owner waits for the answer.
-        broker.grant_emergencies(name, epoch, emergency::choose).await?;
+        let mut room = room(mover).await?;
+        let limited = room.taken_at().is_some();
+        broker.grant_emergencies(name, epoch, |stock| emergency::choose(stock, &mut room)).await?;
         // Failures after this instant were not judged by the storm guard below, so they are not
         // replaced, regardless of how long the statements take.
         let now = broker.clock().await?;
@@ -62,7 +65,10 @@ impl Decisions {
         }
         if std::mem::take(&mut self.loans_due) {
             // Not in every pass: failures do not wait for it. Before loans: what is lent does not return.
-            let home = broker.return_repaired(name, epoch, replace::returning).await?;
+            let home = broker.return_repaired(name, epoch, |repaired, worth| {
+                replace::returning(repaired, worth, &mut room)
+            });
+            let home = home.await?;
             if home != Homecoming::default() {
                 tracing::info!(home.returning, home.returned, "repaired servers returned");
             }
@@ -72,7 +78,10 @@ impl Decisions {
                 tracing::info!(lent.lent, lent.recalled, lent.ended, "loans");
             }
         }
-        let replaced = broker.replace_failed(name, epoch, settled, replace::choose).await?;
+        let replaced = broker.replace_failed(name, epoch, settled, limited, |of, spares, worth| {
+            replace::choose(of, spares, worth, &mut room)
+        });
+        let replaced = replaced.await?;
         if replaced.failed + replaced.swapped > 0 {
             tracing::info!(replaced.failed, replaced.swapped, replaced.owed, "servers replaced");
         }
@@ -87,4 +96,15 @@ impl Decisions {
         }
         Ok(())
     }
+}
+
+/// What limits of policies leave, with the holders of now.
+async fn room<A>(mover: &Mover<A>) -> Result<Room, Ended> {
+    let mut room = mover.room.borrow().clone();
+    if let Some(at) = room.taken_at() {
+        for (server, holder) in mover.broker.held_since(at).await? {
+            room.goes(&server, holder.as_ref());
+        }
+    }
+    Ok(room)
 }

@@ -2,7 +2,8 @@
 
 use super::settings::MoverSettings;
 use broker::{Broker, DbError, MoverError, MoverInstance};
-use tokio::sync::Notify;
+use decisions::limits::Room;
+use tokio::sync::{Notify, watch};
 
 /// Executes targets and takes decisions between solves, while it holds the lease.
 pub struct Mover<A> {
@@ -17,6 +18,8 @@ pub struct Mover<A> {
     pub(crate) instance: MoverInstance,
     /// Notified when an MSB may have been lost or the stop switch was released.
     pub(crate) recalls: Notify,
+    /// What the policies in force leave room for.
+    pub(crate) room: watch::Receiver<Room>,
 }
 
 impl<A> Mover<A> {
@@ -27,7 +30,15 @@ impl<A> Mover<A> {
         // prepared the statements. On shared ones both would cost round trips each time.
         let [recalling, leasing] = [broker.steady(), broker.steady()];
         let (broker, recalls) = (broker.steady(), Notify::new());
-        Mover { broker, recalling, leasing, agent, settings, name, instance, recalls }
+        // What was sent last stays readable.
+        let (_, room) = watch::channel(Room::default());
+        Mover { broker, recalling, leasing, agent, settings, name, instance, recalls, room }
+    }
+
+    /// The same with decisions that know what the policies in force leave room for: the last that was sent.
+    #[must_use]
+    pub fn within(self, room: watch::Receiver<Room>) -> Mover<A> {
+        Mover { room, ..self }
     }
 }
 

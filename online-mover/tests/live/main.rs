@@ -7,6 +7,7 @@ mod execution;
 mod half_moved;
 mod hostile_host;
 mod incidents;
+mod limits;
 mod maintenance;
 mod place;
 mod preemption;

@@ -77,6 +77,10 @@ pub struct PlanSnapshot {
     /// it is granted at the price that was said, if the region still has it
     #[arg(long, value_name = "FILE")]
     pub offers: Option<PathBuf>,
+    /// Policies in SQL that the plan keeps (docs/policies.md)
+    #[cfg(feature = "policies")]
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub policies: Vec<PathBuf>,
     /// List every source of servers, not only the first
     #[arg(long)]
     pub all: bool,

@@ -7,7 +7,7 @@ use crate::layout::Rows;
 use crate::nice::lower_priority;
 use crate::progress::Reporter;
 #[cfg(feature = "policies")]
-use crate::region_policies::RegionPolicies;
+use crate::region_policies::{RegionPolicies, read_files};
 use crate::results::read_snapshot;
 use crate::settings::Settings;
 #[cfg(feature = "policies")]
@@ -60,12 +60,7 @@ fn policies_of(
     if options.policies.is_empty() {
         return Ok((Arc::default(), None));
     }
-    let mut files = Vec::new();
-    for path in &options.policies {
-        let name = path.display().to_string();
-        let text = std::fs::read_to_string(path);
-        files.push((name.clone(), text.with_context(|| format!("{name}: cannot be read"))?));
-    }
+    let files = read_files(&options.policies)?;
     let files = files.iter().map(|(name, text)| (name.as_str(), text.as_str()));
     let extra = datasets::read_extra(&options.snapshot)
         .with_context(|| format!("cannot read snapshot {}", options.snapshot.display()))?;

@@ -5,6 +5,7 @@ use crate::cli::{AgentPlace, MoverOptions};
 use crate::settings;
 use anyhow::{Context, Result, ensure};
 use broker::Broker;
+use decisions::limits::Room;
 use futures_util::future::BoxFuture;
 use online_mover::agent::command::CommandAgent;
 use online_mover::agent::http::{HttpAgent, Protection};
@@ -12,6 +13,7 @@ use online_mover::agent::simulated::SimulatedAgent;
 use online_mover::{AgentError, HostAgent, Mover, MoverSettings, StepOrder, StepReport};
 use std::path::Path;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// Default timeout: agents answer at once, with "under way" if a step takes longer.
 const AGENT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -39,7 +41,7 @@ impl HostAgent for Agent {
 }
 
 impl MoverService {
-    /// The mover configured by command line and settings file, if any.
+    /// The mover configured by command line and settings file, if any. `room`: what the policies in force leave room for.
     ///
     /// # Errors
     /// If a setting is invalid.
@@ -47,12 +49,13 @@ impl MoverService {
         broker: &Broker,
         options: &MoverOptions,
         config: Option<&Path>,
+        room: watch::Receiver<Room>,
     ) -> Result<Option<MoverService>> {
         let (settings, agent) = MoverService::read(options, config)?;
         let Some((agent, place)) = agent else { return Ok(None) };
         let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let name = format!("mover {}:{}", machine.trim(), std::process::id());
-        let mover = Mover::new(broker.clone(), agent, settings, name);
+        let mover = Mover::new(broker.clone(), agent, settings, name).within(room);
         Ok(Some(MoverService { mover, place }))
     }
 

@@ -2,8 +2,10 @@
 //! of solves.
 
 use super::archive::Archive;
+use super::decision_limits;
 use super::plan_policies::PlanPolicies;
 use super::settings::ServiceSettings;
+use crate::first_error::FirstError;
 use crate::highs_process::HighsProcess;
 use crate::offers::Offers;
 use crate::overrides::Overrides;
@@ -14,15 +16,17 @@ use anyhow::{Context, Result};
 use async_solver::{Backend, Means, QuoteContext, WarmStart, quote_all};
 use broker::{Broker, SolveId, SolveRow, SolveState};
 use chrono::{DateTime, Utc};
-use control::{PlanDeadline, PlanRefused, Planned, Planner};
+use control::{PlanDeadline, PlanRefused, Planned, Planner, RegionCache};
 use datasets::schema::WARM_FILE;
+use decisions::limits::Room;
 use fleet::audit::Violation;
 use fleet::quote::QuoteSeconds;
 use fleet::{CapacityRequest, RegionSnapshot, RequestsError, Targets};
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 
 /// Interval between checks for a newer solve.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -91,6 +95,21 @@ impl SolvingPlanner {
     /// If the database fails.
     pub async fn read_policies(&self, broker: &Broker) -> Result<()> {
         self.policies.read(broker).await.context("cannot read the policies in force")
+    }
+
+    #[cfg(feature = "policies")]
+    pub(super) fn policies(&self) -> PlanPolicies {
+        self.policies.clone()
+    }
+
+    /// Sends what the policies in force leave room for, until dropped. `region`: as this process reads it.
+    pub async fn keep_room(
+        &self,
+        broker: &Broker,
+        region: RegionCache,
+        room: &watch::Sender<Room>,
+    ) {
+        decision_limits::keep(&self.policies, broker, Some(region), room).await;
     }
 
     /// Reads the policies in force again, and the warm starts of published solves until dropped. Without a warm
@@ -171,14 +190,8 @@ impl Planner for SolvingPlanner {
         let other = other.transpose().map_err(|error| PlanRefused::Region(format!("{error:#}")))?;
         let (warm, offers) = (self.warm(), self.offers());
         let mut ahead = other.as_ref().unwrap_or(region).ahead_for_plans();
-        // Compiled in a search that has no room for errors: told after it.
-        let unkept = Mutex::new(None);
-        let limits = |region: &RegionSnapshot| {
-            self.policies.limits(region).unwrap_or_else(|error| {
-                *unkept.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                Arc::default()
-            })
-        };
+        let unkept = FirstError::none();
+        let limits = |region: &RegionSnapshot| unkept.or_default(self.policies.limits(region));
         let mut ask = || {
             let quote_context = QuoteContext {
                 snapshot: &ahead,
@@ -203,9 +216,7 @@ impl Planner for SolvingPlanner {
                 _ => break,
             }
         }
-        if let Some(error) = unkept.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            return Err(PlanRefused::Region(error));
-        }
+        unkept.told().map_err(PlanRefused::Region)?;
         let (_, found) = found?;
         let mut offers = self.offers.write().unwrap_or_else(PoisonError::into_inner);
         offers.keep(&found.answers);

@@ -1,24 +1,31 @@
 //! Compiles changes of policies for the portal, and searches for an assignment that keeps them.
 
+use super::plan_policies::PlanPolicies;
+use super::planner::SolvingPlanner;
 use crate::highs_process::HighsProcess;
 use crate::region_policies::{RegionPolicies, RegionPoliciesError};
 use crate::settings::Settings;
 use anyhow::{Context, Result};
 use api_types::policies::{PolicyGroup, PolicyOutlook, PolicySearch, PolicyView};
 use async_solver::{Backend, GroupLimits, Leaving, SolveEnv, solve_within};
-use capacity_portal::{JudgePolicies, PolicyRefusal};
+use capacity_portal::{GroupNow, JudgePolicies, PolicyRefusal};
+use decisions::limits::Room;
 use fleet::RegionSnapshot;
 use fleet::audit::audit;
 use std::cmp::Reverse;
 use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 
 /// Groups that are listed of each view.
 const GROUPS: usize = 10;
 
 /// Judges policies with the compiler and the solver.
 pub struct SolvingJudge {
+    /// Those in force, and what they leave room for.
+    in_force: PlanPolicies,
+    room: watch::Receiver<Room>,
     settings: Settings,
     backend: Box<dyn Backend + Send + Sync>,
 }
@@ -30,16 +37,20 @@ impl fmt::Debug for SolvingJudge {
 }
 
 impl SolvingJudge {
-    /// With the settings of the service's solves.
+    /// With the settings of the service's solves, and the policies that plans know.
     ///
     /// # Errors
     /// If they are invalid, or this binary, which runs HiGHS, is not found.
-    pub fn new(config: Option<&Path>) -> Result<SolvingJudge> {
+    pub fn new(
+        config: Option<&Path>,
+        planner: &SolvingPlanner,
+        room: watch::Receiver<Room>,
+    ) -> Result<SolvingJudge> {
         let config = config.map(Into::into);
         let settings = Settings::new(&crate::cli::SolveOptions { config, ..Default::default() })?;
         let highs = HighsProcess::of_this_binary(settings.highs_memory)
             .context("cannot find the program's own executable, to run HiGHS")?;
-        Ok(SolvingJudge { settings, backend: Box::new(highs) })
+        Ok(SolvingJudge { in_force: planner.policies(), room, settings, backend: Box::new(highs) })
     }
 
     /// Searches from an assignment in which the servers that have to leave are free.
@@ -109,6 +120,16 @@ impl JudgePolicies for SolvingJudge {
             rows: of.rows,
         });
         Ok(PolicyOutlook { views: views.collect(), search })
+    }
+
+    fn now(&self) -> Option<Vec<GroupNow>> {
+        let room = self.room.borrow().clone();
+        room.taken_at()?;
+        let group = |(name, most, now): (&str, i64, i64)| {
+            let view = name.split(": ").next().unwrap_or_default();
+            GroupNow { policy: self.in_force.policy_of(view), name: name.to_owned(), most, now }
+        };
+        Some(room.rows().map(group).collect())
     }
 }
 

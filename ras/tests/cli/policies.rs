@@ -289,3 +289,39 @@ fn a_solve_keeps_policies_that_it_would_break_without() {
     assert!(said.contains("soft.sql:2") && said.contains("hard"), "{said}");
     assert!(!folder.names().contains(&"refused".to_owned()), "nothing is written");
 }
+
+/// Eight servers are asked for, and a policy leaves six: a group that only the request makes.
+#[test]
+fn a_plan_of_a_snapshot_keeps_policies_and_names_the_group_without_room() {
+    let folder = Folder::new();
+    folder.region("region");
+    let of_shop = "-- @hard_constraint\nCREATE VIEW of_shop AS\nSELECT r.owner FROM servers s \
+        JOIN reservations r ON r.reservation_id = s.target_reservation WHERE r.owner = 'shop' \
+        GROUP BY r.owner HAVING count(*) <= 6;\n";
+    folder.write("of_shop.sql", of_shop);
+    let snapshot = datasets::read_snapshot(&folder.path("region")).expect("a snapshot");
+    let rru = snapshot.hardware_types.iter().map(|of| (of.to_string(), json!(1.0)));
+    let asked = json!({
+        "reservation_id": "till", "owner": "shop", "capacity_rru": 8.0, "msb_buffer": false,
+        "rru": rru.collect::<serde_json::Map<_, _>>(),
+    });
+    folder.write("till.json", &asked.to_string());
+    let plan = |options: &str| {
+        let line = format!("snapshot plan region --request till.json --output json {options}");
+        folder.ras(&line).code_in(&[0, 2]).json()
+    };
+    assert_eq!(plan("")["granted"], "in_full", "without a policy");
+    let refused = plan("--policies of_shop.sql");
+    assert_eq!(refused["granted_rru"], 6.0, "{refused}");
+    assert_eq!(refused["refusal"]["reason"], "policy", "{refused}");
+    let sentence = refused["refusal"]["sentence"].as_str().expect("a sentence");
+    assert!(sentence.contains("policy of_shop, owner=shop: 6 of 6"), "{sentence}");
+    folder.write("roomy.sql", &of_shop.replace("<= 6", "<= 8"));
+    assert_eq!(plan("--policies roomy.sql")["granted"], "in_full");
+    // What cannot be kept is not planned within.
+    folder.write("soft.sql", &PER_MSB.replace("hard", "soft"));
+    let line = "snapshot plan region --request till.json --policies roomy.sql soft.sql";
+    folder.ras(line).fails_with(&["soft.sql:2:", "hard constraints only"]);
+    let line = "snapshot plan region --request till.json --policies none.sql";
+    folder.ras(line).fails_with(&["none.sql", "cannot be read"]);
+}

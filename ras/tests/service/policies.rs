@@ -212,3 +212,38 @@ fn a_solve_within_policies_is_refused_rather_than_made_without() {
     assert_eq!(report(&place, &solves[0])["policies"][0]["policy"], "per_msb");
     up.stop();
 }
+
+/// Every MSB holds more than one server. An emergency is granted all the same: the trail names what it exceeds, and list, metric
+/// and page count it.
+#[test]
+fn decisions_between_solves_know_the_policies_in_force() {
+    let place = with_policy();
+    let up = place.start(
+        "up region --data data --listen none --schedule never --no-worker --agent simulated",
+    );
+    fs::write(place.path("per_msb.sql"), PER_MSB.replace("100", "1")).expect("written");
+    let exceeded = || place.json("policy list --data data")["policies"][0]["exceeded"].clone();
+    place.json("policy apply per_msb.sql --yes --data data");
+    until_true("the policy is known", Instant::now() + PATIENCE, || exceeded() == 9);
+    let metrics = place.local("GET", "/metrics").1;
+    assert!(metrics.contains("ras_policy_groups_exceeded 9"), "{metrics}");
+    let page = place.local("GET", "/policies").1;
+    assert!(page.contains("9 groups are above their limits"), "{page}");
+    let all = place.json("list reservations --data data");
+    let rows = all["reservations"].as_array().expect("rows");
+    let name =
+        rows.iter().find(|row| row["kind"] == "guaranteed").expect("one")["reservation"].clone();
+    let name = name.as_str().expect("a name");
+    place.ras(&format!("ops emergency ask {name} --rru 1 --why fire --yes --data data")).code(0);
+    let trail: Value =
+        serde_json::from_str(&place.local("GET", "/ops/v1/trail?action=emergency_granted").1)
+            .expect("JSON");
+    let exceeds = trail["entries"][0]["detail"]["exceeds"][0].as_str().unwrap_or_default();
+    assert!(exceeds.starts_with("per_msb: msb="), "{trail}");
+    place.json("policy withdraw per_msb --data data");
+    assert_eq!(exceeded(), Value::Null, "it is not in force");
+    until_true("no policy is left", Instant::now() + PATIENCE, || {
+        !place.local("GET", "/metrics").1.contains("ras_policy_groups_exceeded")
+    });
+    up.stop();
+}

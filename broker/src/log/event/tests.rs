@@ -233,7 +233,12 @@ impl Things {
             },
             Event::MoverStopped { why: "a drill" },
             Event::MoverResumed {},
-            Event::ServerReplaced { reservation: &self.web, spare: &self.server },
+            Event::ServerReplaced { reservation: &self.web, spare: &self.server, exceeds: &[] },
+            Event::ServerReplaced {
+                reservation: &self.web,
+                spare: &self.server,
+                exceeds: &self.servers,
+            },
             Event::ReplacementOwed { reservation: "web" },
             Event::ServerReturns { reservation: &self.web, spare: &self.server },
             Event::SpareReturns { reservation: "web", server: "s1" },
@@ -300,6 +305,7 @@ impl Things {
                     rru: 30.0,
                     servers: self.servers.clone(),
                     from_shared: 1,
+                    exceeds: Vec::new(),
                 },
             },
             Event::EmergencyGranted {

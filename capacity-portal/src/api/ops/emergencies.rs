@@ -19,6 +19,7 @@ use broker::{
     State as _,
 };
 use decisions::emergency::{self, Stock};
+use decisions::limits::Room;
 use fleet::{HardwareTypeName, Rru};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -109,19 +110,19 @@ pub(super) struct PreviewQuery {
     beyond_limits: bool,
 }
 
-/// What would be granted from a stock.
+/// What would be granted from a stock, as if there were no policies: they only choose among servers.
 pub(crate) fn previewed(stock: &Stock) -> Result<Previewed, EmergencyRefusal> {
     let mut of = Previewed::default();
-    for pick in emergency::choose(stock) {
-        let key = (stock.reservation.clone(), pick.group.hardware_type.clone());
+    for group in emergency::choose(stock, &mut Room::default()).groups {
+        let key = (stock.reservation.clone(), group.hardware_type.clone());
         let value = stock.worth.values.get(&key).copied().unwrap_or_default();
-        of.grantable += value.times(usize::try_from(pick.count).unwrap_or(usize::MAX));
-        of.servers += pick.count;
-        if pick.group.shared {
-            of.from_shared += pick.count;
+        let count = group.servers.len() as u64;
+        of.grantable += value.times(group.servers.len());
+        of.servers += count;
+        if group.shared {
+            of.from_shared += count;
         }
-        let type_and_source = (pick.group.hardware_type, pick.group.shared);
-        *of.by_type.entry(type_and_source).or_default() += pick.count;
+        *of.by_type.entry((group.hardware_type, group.shared)).or_default() += count;
     }
     of.grantable = of.grantable.min(stock.asked);
     if of.servers == 0 { Err(EmergencyRefusal::NothingFits) } else { Ok(of) }

@@ -8,7 +8,7 @@ use crate::http::idempotency::{StoredResponse, once};
 use crate::http::list::{ListKind, ListQuery, ListRequest, PAGE, WHOLE};
 use crate::http::preconditions::{etag, optional_if_match, stale};
 use crate::http::{Problem, Site, body, in_time};
-use crate::policies::PolicyRefusal;
+use crate::policies::{GroupNow, PolicyRefusal};
 use api_types::policies::{
     Policies, PoliciesAsked, PoliciesChanged, Policy, PolicyAsked, PolicyOutlook, PolicyRow,
     PolicyVersions, PolicyWithdrawn,
@@ -42,13 +42,16 @@ const SEARCH: std::ops::RangeInclusive<f64> = 0.5..=30.0;
 /// Attempts at a change while others change policies, too.
 const ATTEMPTS: usize = 3;
 
-fn row(of: &PolicyVersion, is_last: bool) -> PolicyRow {
+fn row(of: &PolicyVersion, is_last: bool, now: Option<&[GroupNow]>) -> PolicyRow {
     let state = match &of.sql {
         None => WITHDRAWN,
         Some(_) if is_last => IN_FORCE,
         Some(_) => REPLACED,
     };
+    let is_of = |group: &&GroupNow| group.policy == *of.policy && group.is_exceeded();
+    let count = |groups: &[GroupNow]| groups.iter().filter(is_of).count();
     PolicyRow {
+        exceeded: now.filter(|_| state == IN_FORCE).map(count),
         policy: of.policy.to_string(),
         version: of.version,
         edition: of.edition.0,
@@ -111,7 +114,8 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     caller.reads_region()?;
     let all = in_time(site.broker.policies()).await?;
-    let rows: Vec<PolicyRow> = all.last.iter().map(|of| row(of, true)).collect();
+    let now = site.groups_now();
+    let rows: Vec<PolicyRow> = all.last.iter().map(|of| row(of, true, now.as_deref())).collect();
     let page = list.page_of(POLICIES, &filters, rows)?;
     Ok(page.response(&Policies { policies: Vec::new(), next_page_token: None }))
 }
@@ -139,7 +143,8 @@ pub(super) async fn find(
     caller.reads_region()?;
     let last = versions(&site, &name).await?.swap_remove(0);
     let tag = last.tag();
-    Ok(etag(Json(Policy { row: row(&last, true), sql: last.sql }), &tag))
+    let row = row(&last, true, site.groups_now().as_deref());
+    Ok(etag(Json(Policy { row, sql: last.sql }), &tag))
 }
 
 /// The versions of a policy, the last one first
@@ -156,7 +161,9 @@ pub(super) async fn list_versions(
 ) -> Result<Response, Problem> {
     caller.reads_region()?;
     let all = versions(&site, &name).await?;
-    let rows = all.iter().enumerate().map(|(position, of)| row(of, position == 0));
+    let now = site.groups_now();
+    let row = |(position, of): (usize, _)| row(of, position == 0, now.as_deref());
+    let rows = all.iter().enumerate().map(row);
     let page = list.page_of(VERSIONS, &filters, rows.collect::<Vec<_>>())?;
     Ok(page.response(&PolicyVersions { versions: Vec::new(), next_page_token: None }))
 }
@@ -180,7 +187,8 @@ pub(super) async fn find_version(
     let position =
         position.ok_or_else(|| unknown(format!("policy {name:?} has no version {version}")))?;
     let found = all.swap_remove(position);
-    Ok(Json(Policy { row: row(&found, position == 0), sql: found.sql }))
+    let row = row(&found, position == 0, site.groups_now().as_deref());
+    Ok(Json(Policy { row, sql: found.sql }))
 }
 
 /// Judges texts of policies on the region as it is.
@@ -285,7 +293,8 @@ impl Asked<'_> {
 }
 
 fn changed(made: &[PolicyVersion], outlook: &PolicyOutlook) -> PoliciesChanged {
-    let changed = made.iter().map(|of| row(of, true)).collect();
+    // What a change makes of groups is in the outlook.
+    let changed = made.iter().map(|of| row(of, true, None)).collect();
     PoliciesChanged { changed, outlook: outlook.clone() }
 }
 

@@ -167,13 +167,15 @@ pub(in crate::command) fn list(server: &ServerOptions, context: &Context) -> Res
 }
 
 fn rows(of: &[PolicyRow]) -> String {
-    let header = ["policy", "version", "state", "changed", "by", "why"];
+    let header = ["policy", "version", "state", "exceeded groups", "changed", "by", "why"];
     let mut table = Table::new(&header, 1..2);
+    table.right(3);
     for row in of {
         table.add_row([
             row.policy.clone(),
             row.version.to_string(),
             row.state.replace('_', " "),
+            row.exceeded.map(number::count).unwrap_or_default(),
             minute(row.changed_at),
             row.changed_by.clone(),
             row.why.clone(),

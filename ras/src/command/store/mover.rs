@@ -3,10 +3,12 @@
 use crate::cli::Mover;
 use crate::context::Context;
 use crate::exit::Verdict;
-use crate::service::{MoverService, Stop};
+use crate::service::{MoverService, Stop, keep_room};
 use crate::store::{self, Need, Places, Store};
 use anyhow::{Context as _, Result};
+use decisions::limits::Room;
 use serde_json::json;
+use tokio::sync::watch;
 
 pub(in crate::command) fn run(options: &Mover, context: &Context) -> Result<Verdict> {
     store::run(async {
@@ -25,7 +27,10 @@ async fn carry_out(
     context: &Context,
     stop: &mut Stop,
 ) -> Result<()> {
-    let mover = MoverService::new(&store.broker, &options.mover, options.store.config.as_deref())?;
+    let (room, rooms) = watch::channel(Room::default());
+    let broker = store.broker.clone();
+    let config = options.store.config.as_deref();
+    let mover = MoverService::new(&broker, &options.mover, config, rooms)?;
     let mover = mover.context("no host agent: set --agent, or agent in [mover] of ras.toml")?;
     let text = || {
         let (place, agent) = (&store.place, &mover.place);
@@ -34,6 +39,7 @@ async fn carry_out(
     context.answer(text, &json!({ "store": store.place, "agent": mover.place }))?;
     tokio::select! {
         () = mover.until(stop) => Ok(()),
+        () = keep_room(&broker, &room) => Ok(()),
         error = store.ended() => Err(error),
     }
 }

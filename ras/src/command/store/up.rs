@@ -18,10 +18,12 @@ use crate::terminal;
 use anyhow::{Context as _, Result, ensure};
 use broker::ImportOptions;
 use capacity_portal::{LocalSocket, Portal, PortalSettings, region_status};
+use decisions::limits::Room;
 use fleet::RegionSnapshot;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
+use tokio::sync::watch;
 
 pub(in crate::command) fn run(options: &Up, context: &Context) -> Result<Verdict> {
     store::run(async {
@@ -34,6 +36,7 @@ pub(in crate::command) fn run(options: &Up, context: &Context) -> Result<Verdict
             ServiceSettings::new(&options.worker, Some(&options.schedule), config, &places)?;
         let portal = portal_settings(config)?;
         let planner = Arc::new(SolvingPlanner::new(config)?);
+        let room = watch::Sender::new(Room::default());
         // This creates its folder, so it comes after everything that may fail.
         let archive = Arc::new(Archive::open(&settings.archive)?);
         let portal = PortalSettings {
@@ -41,13 +44,13 @@ pub(in crate::command) fn run(options: &Up, context: &Context) -> Result<Verdict
             archive: Some(archive),
             rehearsal: Some(Arc::new(MoverRehearsal)),
             #[cfg(feature = "policies")]
-            policies: Some(Arc::new(SolvingJudge::new(config)?)),
+            policies: Some(Arc::new(SolvingJudge::new(config, &planner, room.subscribe())?)),
             move_limits: settings::file(config)?.mover.limits.unwrap_or_default(),
             approval_above: settings.approval_above_in_use_moves,
             ..portal
         };
         let mut store = Store::open(&places, Need::Made).await?;
-        let settings = (&settings, portal, &*planner);
+        let settings = (&settings, portal, (&*planner, room));
         let served =
             serve(&mut store, (snapshot, &places.data), settings, options, context, &mut stop)
                 .await;
@@ -60,7 +63,11 @@ pub(in crate::command) fn run(options: &Up, context: &Context) -> Result<Verdict
 async fn serve(
     store: &mut Store,
     (snapshot, data): (Option<RegionSnapshot>, &Path),
-    (settings, portal, planner): (&ServiceSettings, PortalSettings, &SolvingPlanner),
+    (settings, portal, (planner, room)): (
+        &ServiceSettings,
+        PortalSettings,
+        (&SolvingPlanner, watch::Sender<Room>),
+    ),
     options: &Up,
     context: &Context,
     stop: &mut Stop,
@@ -80,9 +87,9 @@ async fn serve(
     // mover.
     let working = store.beside();
     let region = portal.region().clone();
-    let worker = Worker::new(working.clone(), settings.clone())?.sharing(Some(region));
+    let worker = Worker::new(working.clone(), settings.clone())?.sharing(Some(region.clone()));
     let config = options.store.config.as_deref();
-    let mover = MoverService::new(&working, &options.mover, config)?;
+    let mover = MoverService::new(&working, &options.mover, config, room.subscribe())?;
     let agent = mover.as_ref().map(|mover| mover.place.as_str());
     if let Some(types) = types {
         welcome(store, &portal, &types, options, context).await?;
@@ -92,6 +99,7 @@ async fn serve(
     let until = async {
         tokio::select! {
             () = stop.asked() => Ok(()),
+            () = planner.keep_room(&working, region, &room) => Ok(()),
             () = input_ended(), if options.until_input_ends => Ok(()),
             error = store.ended() => Err(error),
             ended = http => ended,
