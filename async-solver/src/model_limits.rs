@@ -58,7 +58,7 @@ impl Model {
         }
         // What is handed back makes no room.
         rows.iter_mut().for_each(|row| row.most = row.most.max(row.bound));
-        self.limits = LimitRows { rows, entries, ..LimitRows::default() };
+        self.limits = LimitRows { rows, entries: entries.into(), ..LimitRows::default() };
         if mends {
             self.price_excess();
         } else {
