@@ -97,11 +97,11 @@ impl Model {
         self.limits.costliest = costliest;
     }
 
-    /// What a server of an item costs where all its broken rows are above their bounds.
+    /// What a server of an item costs at most by lifting its broken rows above their bounds: no further than they may be.
     fn excess_price_of(&self, item: &Item) -> f64 {
         let price = |&(row, amount): &(u32, i64)| {
             let row = &self.limits.rows[row as usize];
-            row.price * row.in_units(amount)
+            row.price * row.in_units(amount).min(row.excess_max())
         };
         self.limits_of(item).iter().map(price).sum()
     }
