@@ -302,11 +302,14 @@ impl<'a> Priced<'a> {
     /// The best whole-server fill, nearly exact, and some ten times slower than `best`.
     pub fn best_whole(&self, around: &[i64], tries: usize) -> Option<(Vec<u32>, f64)> {
         let quick = self.best(around, tries);
-        let mended =
-            |counts| if self.term.crossing.is_empty() { counts } else { self.mended(counts) };
-        let whole = self.whole_fill().map(mended).map(|counts| {
+        let whole = self.whole_fill().map(|counts| {
             let value = self.value(&counts);
-            (counts, value)
+            if self.term.crossing.is_empty() {
+                return (counts, value);
+            }
+            let mended = self.mended(counts.clone());
+            let then = self.value(&mended);
+            if then < value { (mended, then) } else { (counts, value) }
         });
         match (quick, whole) {
             (Some(quick), Some(whole)) if whole.1 < quick.1 - 1e-9 => Some(whole),
