@@ -66,7 +66,8 @@ impl Term {
         servers: &[f64],
         largest: i64,
     ) -> impl Iterator<Item = (usize, f64)> {
-        let amounts = self.items.iter().zip(servers).map(|(item, servers)| servers * rru(item.value));
+        let amounts =
+            self.items.iter().zip(servers).map(|(item, servers)| servers * rru(item.value));
         let amounts: Vec<f64> = amounts.collect();
         let all: f64 = amounts.iter().sum();
         let buffer = if self.buffered { rru(largest) } else { 0.0 };

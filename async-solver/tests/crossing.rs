@@ -26,7 +26,8 @@ fn solves_pass_the_audit() {
         assert!(report.is_clean(), "{report}");
         let stats = &outcome.stats;
         assert!(stats.phase1.dual_bound <= stats.phase1.primal + 1e-6);
-        let missing = |targets: &Targets| -> Rru { shortfalls(&crossed, targets).into_iter().sum() };
+        let missing =
+            |targets: &Targets| -> Rru { shortfalls(&crossed, targets).into_iter().sum() };
         world.crossing.survives.clear();
         let without = solved(&snapshot(&world), &config()).targets;
         failed.set(failed.get() + u32::from(!audit(&crossed, &without).is_clean()));

@@ -12,14 +12,16 @@ use async_solver::{
 };
 use brute::Phase1;
 use fleet::explain::{LimitName, ShortfallReason};
-use fleet::{CapacityRequest, RegionSnapshot, ReservationIx, Server, SnapshotParts};
+use fleet::{
+    CapacityRequest, RegionSnapshot, ReservationIx, ReservationRow, Server, SnapshotParts,
+};
 use proptest::strategy::Strategy;
 use stated::{Holders, Stated, drawn, seed_of, whole_of};
 use std::cell::Cell;
 use std::sync::Arc;
 use world::{
-    MEANS, TINY, TOWN, config, crossed, empty, for_each, request, reservation, rru, server, shortfalls,
-    snapshot, two_msbs, worlds,
+    MEANS, TINY, TOWN, config, crossed, empty, for_each, request, reservation, rru, server,
+    shortfalls, snapshot, two_msbs, worlds,
 };
 
 fn solved_within(
@@ -441,7 +443,9 @@ fn plans_keep_limits() {
         refused.set(refused.get() + u32::from(reason == Some(ShortfallReason::Policy)));
     });
     let (refused, changed, broken) = (refused.get(), changed.get(), broken.get());
-    println!("limits bind in {broken} plans: {changed} grant as much, {refused} are refused by a policy");
+    println!(
+        "limits bind in {broken} plans: {changed} grant as much, {refused} are refused by a policy"
+    );
     assert!(broken >= 10, "limits bind in {broken} plans only");
     assert!(changed >= 1 && refused >= 1, "as much in {changed}, refused in {refused}");
 }
@@ -452,7 +456,8 @@ fn one_server_costs_no_more_than_what_may_be_above_a_bound() {
     let shortfall_cost = |amount_of_large: i64| {
         let mut parts = empty();
         for number in 0..4 {
-            let (hardware_type, holder) = if number < 2 { ("t0", Some("web")) } else { ("t1", None) };
+            let (hardware_type, holder) =
+                if number < 2 { ("t0", Some("web")) } else { ("t1", None) };
             let mut server = server(&format!("s{number}"), ("dc0", "m0", "rack0"), hardware_type);
             server.current_reservation = holder.map(Into::into);
             parts.servers.push(server);
@@ -463,12 +468,23 @@ fn one_server_costs_no_more_than_what_may_be_above_a_bound() {
         parts.rru.extend([rru("web", "t0", 1.0), rru("web", "t1", 1.0)]);
         // No server is worth anything to it.
         parts.reservations.push(reservation("short", 1.0));
+        // It leaves room for one of the large kind, if web had no other.
+        let mut of_lent = server("s4", ("dc0", "m0", "rack0"), "t2");
+        of_lent.current_reservation = Some("lent".into());
+        parts.servers.push(of_lent);
+        parts
+            .reservations
+            .push(ReservationRow { kind: "elastic".into(), ..reservation("lent", 0.0) });
         let snapshot = snapshot(&parts);
         let amount = move |snapshot: &RegionSnapshot, server: &Server, _| {
             let hardware_type = &snapshot.hardware_types[server.hardware_type.ix()];
-            if &**hardware_type == "t1" { amount_of_large } else { 1 }
+            match &**hardware_type {
+                "t0" => 1,
+                "t1" => amount_of_large,
+                _ => 199,
+            }
         };
-        let stated = Stated { rows: vec![("power".into(), 1, Box::new(amount))] };
+        let stated = Stated { rows: vec![("power".into(), 200, Box::new(amount))] };
         let outcome = solved_within(&snapshot, &stated.limits(&snapshot), &config());
         assert_eq!(outcome.stats.limits[0].excess(), (1, 1), "nothing else is there for web");
         outcome.stats.phase1.shortfall_cost

@@ -282,7 +282,10 @@ fn refusals_within_limits_are_true() {
         }
     });
     let (by_limits, named) = (by_limits.get(), named.get());
-    println!("limits are in the way of {by_limits} of {} requests, and named in {named}", all.get());
+    println!(
+        "limits are in the way of {by_limits} of {} requests, and named in {named}",
+        all.get()
+    );
     assert!(by_limits >= 10, "limits are in the way of {by_limits} only");
     assert!(named * 100 >= by_limits * 95, "policies named in {named} of {by_limits} only");
 }

@@ -34,12 +34,8 @@ pub fn parts(fleet: &str, folder: &Path) -> Result<Option<SnapshotParts>, Box<dy
         };
         let state = State::parse(state).ok_or("cold, steady or greedy")?;
         let (servers, reservations) = (servers.parse()?, reservations.parse()?);
-        let options = GenerateOptions {
-            reservations,
-            state,
-            switches,
-            ..GenerateOptions::new(servers)
-        };
+        let options =
+            GenerateOptions { reservations, state, switches, ..GenerateOptions::new(servers) };
         return Ok(Some(generate(&options)?));
     }
     let folder = folder.join(fleet);

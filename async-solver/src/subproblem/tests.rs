@@ -246,7 +246,11 @@ fn no_prices_of_domains_lift_a_bound_above_the_optimum() {
         let demand = domains.demand * rru(term.capacity);
         let slack = 1e-7 + 1e-11 * (optimum.abs() + demand);
         for bound in [priced.bound().value, priced.strong_bound().value] {
-            assert!(bound + demand <= optimum + slack, "{seed}: {} above {optimum}", bound + demand);
+            assert!(
+                bound + demand <= optimum + slack,
+                "{seed}: {} above {optimum}",
+                bound + demand
+            );
         }
         all += 1;
         short += u32::from(term.short_max > 0);
@@ -301,15 +305,8 @@ fn mending_domains_makes_nothing_worse() {
         let all = case.model.pools.iter().zip(&entries);
         let all: i64 = all.map(|(pool, (_, amount))| i64::from(pool.size) * amount).sum();
         let most = all * i64::try_from(3 + random.below(7)).expect("small") / 10;
-        let row = LimitRow {
-            limit: 0,
-            most,
-            bound: most,
-            price: 0.0,
-            fixed: 0,
-            staying: 0,
-            unit: 3,
-        };
+        let row =
+            LimitRow { limit: 0, most, bound: most, price: 0.0, fixed: 0, staying: 0, unit: 3 };
         case.model.limits =
             LimitRows { rows: vec![row], entries: entries.into(), ..LimitRows::default() };
         case.prices.truncate(case.model.pools.len());
@@ -334,7 +331,9 @@ fn mending_domains_makes_nothing_worse() {
         more.iter_mut().for_each(|count| *count += 1);
         tight += u32::from(mended != counts && !case.model.is_within(term, &more, &[most]));
     }
-    println!("of {filled} fills {better} are better mended, {tight} of the mended are near the limit");
+    println!(
+        "of {filled} fills {better} are better mended, {tight} of the mended are near the limit"
+    );
     assert!(filled > 1_000 && better > 50 && tight > 50, "{better} better, {tight} tight");
 }
 
