@@ -16,7 +16,7 @@ use std::thread;
 #[derive(Clone, Debug)]
 pub struct DualPoint {
     /// Price per server of each pool, then per unit of each row of [`Model::limits`], then per RRU that must be left after the
-    /// loss of each domain ([`crate::crossing`]).
+    /// loss of each domain ([`crate::domain_prices`]).
     pub prices: Vec<f64>,
     /// L(p): no integer assignment costs less.
     pub value: f64,

@@ -27,7 +27,7 @@ mod whole_server_bound;
 
 pub use geometry::Geometry;
 
-use crate::crossing::DomainPrices;
+use crate::domain_prices::DomainPrices;
 use crate::limit_rows::Room;
 use crate::model::{Model, Term, rru};
 use std::cell::OnceCell;

@@ -58,7 +58,7 @@ fn a_request_in_a_region_with_domains_is_refused() {
     let refused = RequestError::Domains("web".into());
     let of_all = RequestsError::Request { number: 0, source: refused.clone() };
     assert_eq!(quoted(&parts), (Err(refused), Some(of_all)));
-    // Domains that nobody survives the loss of are in nobody's way.
+    // Where no reservation survives the loss of domains, plans know all there is.
     assert_eq!(quoted(&behind_one_switch(6.0, &[])), (Ok(Rru::units(2)), None));
 }
 

@@ -34,17 +34,16 @@ fn solved_within(
 
 #[test]
 fn bound_and_primal_enclose_the_optimum_within_limits() {
-    enclose(worlds(TINY), 90);
+    enclose(worlds(TINY));
 }
 
 /// The same where reservations survive the loss of domains that cross MSBs.
 #[test]
 fn limits_and_domains_hold_together() {
-    enclose(worlds(TINY).prop_map(crossed), 85);
+    enclose(worlds(TINY).prop_map(crossed));
 }
 
-/// `near`: in how many of 100 the bound is near.
-fn enclose(worlds: impl Strategy<Value = SnapshotParts>, near: u32) {
+fn enclose(worlds: impl Strategy<Value = SnapshotParts>) {
     let (all, least, best, bound_near, bound_by) =
         (Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0));
     let (broken, mended) = (Cell::new(0), Cell::new(0));
@@ -100,7 +99,7 @@ fn enclose(worlds: impl Strategy<Value = SnapshotParts>, near: u32) {
     assert!(bound_by * 100 >= all * 25, "limits matter in {bound_by} of {all} only");
     assert!(least * 100 >= all * 97, "least missing in {least} of {all} worlds only");
     assert!(best * 100 >= least * 97, "optimum in {best} of {least} worlds only");
-    assert!(bound_near * 100 >= least * near, "bound near in {bound_near} of {least} only");
+    assert!(bound_near * 100 >= least * 90, "bound near in {bound_near} of {least} only");
 }
 
 /// The fewest servers whose leaving brings a row within its bound, by every choice of servers.

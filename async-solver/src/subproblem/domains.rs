@@ -64,8 +64,8 @@ impl Priced<'_> {
         counts
     }
 
-    /// A server to take, and one to put back for it where that is cheaper for what it mends. `left`: of rows of limits;
-    /// empty: there are none.
+    /// A server to take, and one to put back for it where that is cheaper for what it mends. `left`: what rows of
+    /// limits have left; empty without limits.
     fn mending_step(&self, counts: &[u32], left: &[i64]) -> Option<(Option<usize>, usize)> {
         let term = self.term;
         let items = term.items_rru(counts);

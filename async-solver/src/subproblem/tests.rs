@@ -261,7 +261,7 @@ fn no_prices_of_domains_lift_a_bound_above_the_optimum() {
 /// Where domains make an optimum more expensive, an ascent with their prices gets above what costs without them.
 #[test]
 fn prices_of_domains_are_found() {
-    let (mut dearer, mut seen, mut near) = (0, 0, 0);
+    let (mut costlier, mut seen, mut near) = (0, 0, 0);
     for seed in 0..600 {
         let mut random = Random::new(seed);
         let mut case = crossed(case(&mut random), &mut random);
@@ -280,14 +280,14 @@ fn prices_of_domains_are_found() {
         let limits = AscentLimits { steps: 300, target: 0.1 };
         let found = ascend(&case.model, &geometries, start, limits, 1, &|| false).value;
         assert!(found <= with + 1e-7 + 1e-11 * with.abs(), "{seed}: {found} above {with}");
-        dearer += 1;
+        costlier += 1;
         seen += u32::from(found > without + 1e-6);
         near += u32::from(found >= with - 0.1 * (with - without));
     }
-    println!("of {dearer} dearer by domains the bound sees {seen}, nearly all of it in {near}");
-    assert!(dearer > 100, "{dearer}");
-    assert!(seen * 100 >= dearer * 80, "domains seen in {seen} of {dearer} only");
-    assert!(near * 100 >= dearer * 45, "nearly all in {near} of {dearer} only");
+    println!("of {costlier} costlier by domains the bound sees {seen}, nearly all of it in {near}");
+    assert!(costlier > 100, "{costlier}");
+    assert!(seen * 100 >= costlier * 80, "domains seen in {seen} of {costlier} only");
+    assert!(near * 100 >= costlier * 45, "nearly all in {near} of {costlier} only");
 }
 
 /// What the nearly exact fill finds is not lost by mending its domains, and a row of limits that it keeps is kept.
