@@ -5,7 +5,7 @@
 //! `DATA` is the folder of real fleets; the names are those of [`fleets::parts`]. `DEADLINE` is `none`, seconds such as
 //! `35`, or `35p`: processor seconds of two threads, 70 in all, so that what else a machine does changes little. HiGHS
 //! then has its share of the deadline on the wall clock, as if it had a processor to itself. `highs:FLEET` solves the pooled
-//! model of phase 1 with HiGHS instead, whose bound is of that.
+//! model of phase 1 with HiGHS instead, whose bound is of that; `lp:FLEET` solves its linear relaxation.
 
 mod fleets;
 
@@ -40,6 +40,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             Some(name) => (true, name),
             None => (false, fleet.as_str()),
         };
+        let (by_lp, name) = match name.strip_prefix("lp:") {
+            Some(name) => (true, name),
+            None => (false, name),
+        };
         let Some(parts) = parts(name, Path::new(folder))? else {
             println!("{fleet}: not in {folder}");
             continue;
@@ -56,6 +60,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         let env = SolveEnv { elapsed: &elapsed, deadline, ..SolveEnv::untimed(&OnThreads) };
         let took = || (began.elapsed().as_secs_f64(), processor_seconds() - before);
+        if by_lp {
+            let found = mip::relaxation(&region, &config, &env);
+            let (wall, processor) = took();
+            let bound = found.dual_bound.ok_or("HiGHS solved no relaxation")?;
+            println!("| {fleet} | | {bound:.2} | | | | relaxed | {wall:.1} | {processor:.1} |");
+            continue;
+        }
         if by_highs {
             let found = mip::pooled(&region, &config, &env);
             let (wall, processor) = took();

@@ -7,7 +7,7 @@
 //! whole-server assignment of `r` costs at these prices ([`crate::subproblem`]). This holds for
 //! every `p`, however it was found: by ascent ([`VolumeAlgorithm`]), in HiGHS' duals or in a file an hour old.
 
-use crate::model::Model;
+use crate::model::{Model, rru};
 use crate::params::PARAMS;
 use crate::subproblem::{Geometry, Priced, ReservationBound};
 use std::thread;
@@ -15,13 +15,15 @@ use std::thread;
 /// A value of the dual function.
 #[derive(Clone, Debug)]
 pub struct DualPoint {
-    /// Price per server of each pool, then per unit of each row of [`Model::limits`].
+    /// Price per server of each pool, then per unit of each row of [`Model::limits`], then per RRU that must be left after the
+    /// loss of each domain ([`crate::domain_prices`]).
     pub prices: Vec<f64>,
     /// L(p): no integer assignment costs less.
     pub value: f64,
     /// The bound of each reservation, at these prices.
     pub terms: Vec<ReservationBound>,
-    /// Servers of each pool the relaxed reservations take, then units of each row, less those above its bound.
+    /// Servers of each pool the relaxed reservations take, then units of each row, less those above its bound, then RRU that
+    /// are missing after the loss of each domain.
     pub usage: Vec<f64>,
 }
 
@@ -76,12 +78,19 @@ fn evaluate_with(
     threads: usize,
     bound: impl Fn(&Priced) -> ReservationBound + Sync,
 ) -> DualPoint {
-    let terms = in_parallel(model.terms.len(), threads, |term| {
-        bound(&Priced::unlimited(model, &model.terms[term], &geometries[term], &prices))
+    let found = in_parallel(model.terms.len(), threads, |number| {
+        let term = &model.terms[number];
+        let domains = term.domain_prices(&prices);
+        let mut found =
+            bound(&Priced::relaxed(model, term, &geometries[number], &prices, &domains));
+        let demand = domains.demand * rru(term.capacity);
+        found.value += demand;
+        (found, 2.0 * demand)
     });
     let mut usage = vec![0.0; model.prices()];
     let mut value = 0.0;
-    let mut magnitude = 0.0;
+    let mut magnitude: f64 = found.iter().map(|of| of.1).sum();
+    let terms: Vec<ReservationBound> = found.into_iter().map(|of| of.0).collect();
     for (term, bound) in model.terms.iter().zip(&terms) {
         value += bound.value;
         magnitude += bound.value.abs();
@@ -91,6 +100,9 @@ fn evaluate_with(
                 usage[row as usize] += amount * used;
             }
             value += model.leave_price(item);
+        }
+        for (row, missing) in term.missing_after_domains(&bound.usage, bound.top) {
+            usage[row] = missing;
         }
         for item in &term.ineligible_held {
             let price = model.price_of(item, &prices);
@@ -220,9 +232,10 @@ impl VolumeAlgorithm {
     pub fn step(&mut self, model: &Model, geometries: &[Geometry], threads: usize) {
         let from = &self.best;
         let mut norm = 0.0;
-        let direction: Vec<f64> = (self.usage.iter().zip(model.supplies()).zip(&from.prices))
-            .map(|((usage, supply), price)| {
-                let (over, size) = (usage - supply, supply.max(1.0));
+        let direction: Vec<f64> = (self.usage.iter().zip(model.supplies_and_sizes()))
+            .zip(&from.prices)
+            .map(|((usage, (supply, size)), price)| {
+                let over = usage - supply;
                 let over = if over < 0.0 && *price <= 0.0 { 0.0 } else { over };
                 norm += over * over / size;
                 over / size

@@ -14,6 +14,8 @@ pub struct Crossing {
     pub domain: Vec<Option<u32>>,
     /// How many domains have items.
     pub domains: usize,
+    /// Position of the price of the first of them among all prices.
+    pub first: usize,
 }
 
 impl Crossing {
@@ -29,7 +31,7 @@ impl Crossing {
             }))
         });
         let domain = domain.collect();
-        Crossing { domain, domains: domains as usize }
+        Crossing { domain, domains: domains as usize, first: 0 }
     }
 
     /// What each domain has, of these RRU by item.

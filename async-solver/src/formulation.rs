@@ -28,6 +28,8 @@ pub struct Lp {
     first_column: Vec<usize>,
     /// Whether expression 2 is in it.
     with_racks: bool,
+    /// The rows of domains that cross MSBs, in the order of their prices.
+    domain_rows: Vec<u32>,
 }
 
 /// What a column is part of.
@@ -68,6 +70,8 @@ struct Builder<'a> {
     with_racks: bool,
     /// The row of each level's limit.
     levels: Vec<u32>,
+    /// The rows of domains, in the order of their prices.
+    domain_rows: Vec<u32>,
 }
 
 impl Builder<'_> {
@@ -126,7 +130,8 @@ impl Lp {
     pub fn in_order(model: &Model, in_order: &InOrder, with_racks: bool) -> Lp {
         let problem = LpProblem { starts: vec![0], ..LpProblem::default() };
         let (parts, levels) = (Vec::new(), Vec::new());
-        let mut build = Builder { problem, parts, in_order, with_racks, levels };
+        let domain_rows = Vec::new();
+        let mut build = Builder { problem, parts, in_order, with_racks, levels, domain_rows };
         for pool in &model.pools {
             build.row(f64::NEG_INFINITY, f64::from(pool.size));
         }
@@ -153,7 +158,14 @@ impl Lp {
             // Only what is missing counts.
             constant = 0.0;
         }
-        Lp { problem: build.problem, constant, parts: build.parts, first_column, with_racks }
+        Lp {
+            problem: build.problem,
+            constant,
+            parts: build.parts,
+            first_column,
+            with_racks,
+            domain_rows: build.domain_rows,
+        }
     }
 
     /// Whether expression 2 is in it.
@@ -251,6 +263,16 @@ impl Lp {
         }
     }
 
+    /// Prices by the duals of the rows: of what reservations share, then of domains.
+    pub fn prices(&self, model: &Model, row_duals: &[f64]) -> Vec<f64> {
+        let price = |row: usize| {
+            let price = row_duals.get(row).map_or(0.0, |dual| (-dual).max(0.0));
+            if price < 1e-9 { 0.0 } else { price }
+        };
+        let domains = self.domain_rows.iter().map(|&row| row as usize);
+        (0..model.shared_prices()).chain(domains).map(price).collect()
+    }
+
     /// Servers of each item of a term in a solution.
     pub fn counts(&self, model: &Model, term: usize, columns: &[f64]) -> Vec<f64> {
         let mut counts = vec![0.0; model.terms[term].items.len()];
@@ -309,6 +331,7 @@ fn add_term(model: &Model, term: &Term, build: &mut Builder) {
             domains: (0..of.domains).map(|_| build.row(f64::NEG_INFINITY, 0.0)).collect(),
         })
         .collect();
+    build.domain_rows.extend(crossing.iter().flat_map(|of| &of.domains));
     // Of eq. 7 the rows of both bounds, one row where nothing comes between them.
     let affinity: Vec<(u32, u32)> = (term.affinity.iter())
         .map(|range| {

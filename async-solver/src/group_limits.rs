@@ -294,6 +294,18 @@ impl GroupLimits {
         uses.into_iter().zip(is_full).filter(|of| of.1).map(|of| of.0).collect()
     }
 
+    /// The rows that other targets do not keep, with what they add up to with targets.
+    pub(crate) fn exceeded_by(
+        &self,
+        snapshot: &RegionSnapshot,
+        other: &Targets,
+        targets: &Targets,
+    ) -> Vec<LimitUse> {
+        let other = self.report(snapshot, other);
+        let uses = self.report(snapshot, targets).into_iter().zip(other);
+        uses.filter(|(_, other)| !other.is_kept()).map(|of| of.0).collect()
+    }
+
     /// The rows that are exceeded today.
     pub(crate) fn exceeded(&self, snapshot: &RegionSnapshot) -> Exceeded<'_> {
         let usage = self.usage(snapshot.servers.iter().map(fleet::Server::holder));

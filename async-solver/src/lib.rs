@@ -9,7 +9,7 @@
 //! | `config`, [`params`] | settings of one solve; every other number, in one table |
 //! | `env`, `means`, `report` | clock, stop signal, backend and listener, of a solve and of a plan; statistics |
 //! | `symmetry`, `unit`, [`model`], `formulation` | equivalence classes of servers; amounts that whole servers can show; pools and one term for each reservation (RAS expressions 1, 3, 4, eq. 6, 7); the LP |
-//! | `amounts`, `crossing` | what counts show of a reservation: by MSB, datacenter and domain; domains that cross MSBs |
+//! | `amounts`, `crossing`, `domain_prices` | what counts show of a reservation: by MSB, datacenter and domain; domains that cross MSBs; what their prices make of its bound |
 //! | `group_limits`, `limit_rows`, `model_limits` | what the servers of a group add up to at most; the same as rows of the pooled problem |
 //! | `lp`, [`backend`] | programs and where they are solved; the only file that calls HiGHS |
 //! | `subproblem` | one reservation at given prices: relaxation, bound, whole-server assignment |
@@ -36,6 +36,7 @@ mod carry;
 mod config;
 mod cost;
 mod crossing;
+mod domain_prices;
 mod env;
 mod formulation;
 mod group_limits;

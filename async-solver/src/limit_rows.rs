@@ -1,15 +1,17 @@
 //! Limits of groups in the pooled problem: rows over counts of items, beside those of the pools.
 
+use std::sync::Arc;
+
 /// The rows that some assignment exceeds; the others do not matter.
 #[derive(Clone, Debug, Default)]
 pub struct LimitRows {
     /// In the order of the limits.
     pub rows: Vec<LimitRow>,
-    /// Row, and what a server counts in it, of each item, by its range.
-    pub(crate) entries: Vec<(u32, i64)>,
+    /// Row, and what a server counts in it, of each item, by its range; shared by all problems that are made of this one.
+    pub(crate) entries: Arc<[(u32, i64)]>,
     /// The rows that are exceeded today by what may leave them.
     pub broken: Vec<u32>,
-    /// What a server above the bounds of all its broken rows costs at most.
+    /// What one server costs at most by lifting all its broken rows above their bounds.
     pub costliest: f64,
 }
 

@@ -270,6 +270,11 @@ impl Model {
         model.terms = model.build_terms(snapshot, limits, &server_of);
         model.add_limits(snapshot, limits, &server_of, keeping);
         model.price_shortfalls(snapshot);
+        let mut first = model.shared_prices();
+        for of in model.terms.iter_mut().flat_map(|term| &mut term.crossing) {
+            of.first = first;
+            first += of.domains;
+        }
         model
     }
 

@@ -2,7 +2,7 @@
 
 use crate::group_limits::GroupLimits;
 use crate::limit_rows::{Keeping, LimitRow, LimitRows, Room};
-use crate::model::{Item, Model, Term};
+use crate::model::{Item, Model, Term, rru};
 use crate::params::PARAMS;
 use fleet::RegionSnapshot;
 use fleet::ReservationKind::Elastic;
@@ -58,7 +58,7 @@ impl Model {
         }
         // What is handed back makes no room.
         rows.iter_mut().for_each(|row| row.most = row.most.max(row.bound));
-        self.limits = LimitRows { rows, entries, ..LimitRows::default() };
+        self.limits = LimitRows { rows, entries: entries.into(), ..LimitRows::default() };
         if mends {
             self.price_excess();
         } else {
@@ -97,11 +97,11 @@ impl Model {
         self.limits.costliest = costliest;
     }
 
-    /// What a server of an item costs where all its broken rows are above their bounds.
+    /// What a server of an item costs at most by lifting its broken rows above their bounds: no further than they may be.
     fn excess_price_of(&self, item: &Item) -> f64 {
         let price = |&(row, amount): &(u32, i64)| {
             let row = &self.limits.rows[row as usize];
-            row.price * row.in_units(amount)
+            row.price * row.in_units(amount).min(row.excess_max())
         };
         self.limits_of(item).iter().map(price).sum()
     }
@@ -129,9 +129,15 @@ impl Model {
         of.map(move |&(row, amount)| (pools + row, self.limits.rows[row as usize].in_units(amount)))
     }
 
-    /// How many prices there are: of the pools, then of the rows of limits.
-    pub fn prices(&self) -> usize {
+    /// How many prices there are of what reservations share: of the pools, then of the rows of limits.
+    pub fn shared_prices(&self) -> usize {
         self.pools.len() + self.limits.rows.len()
+    }
+
+    /// How many prices there are: after the shared ones those of domains, by reservation that survives their loss.
+    pub fn prices(&self) -> usize {
+        let domains = self.terms.iter().flat_map(|term| &term.crossing).map(|of| of.domains);
+        self.shared_prices() + domains.sum::<usize>()
     }
 
     /// What a server of an item costs at some prices.
@@ -186,10 +192,23 @@ impl Model {
         self.limits.broken.iter().map(price).sum()
     }
 
-    /// What there is of everything that has a price: servers of each pool, units of each row within its bound.
+    /// What there is of everything that reservations share: servers of each pool, units of each row within its bound.
     pub fn supplies(&self) -> impl Iterator<Item = f64> + use<'_> {
         let pools = self.pools.iter().map(|pool| f64::from(pool.size));
         pools.chain(self.limits.rows.iter().map(LimitRow::supply))
+    }
+
+    /// What there is of everything that has a price, and what an excess is measured by. Nothing may be missing after the loss of a
+    /// domain; what an equal share of all others has is as much as a pool.
+    pub fn supplies_and_sizes(&self) -> impl Iterator<Item = (f64, f64)> + use<'_> {
+        let shared = self.supplies().map(|supply| (supply, supply.max(1.0)));
+        let domains = self.terms.iter().flat_map(|term| {
+            term.crossing.iter().flat_map(|of| {
+                let share = rru(term.capacity) / of.domains.saturating_sub(1).max(1) as f64;
+                std::iter::repeat_n((0.0, share.max(rru(term.top_value()))), of.domains)
+            })
+        });
+        shared.chain(domains)
     }
 
     /// Whether the search leaves out assignments that limits allow: those that need servers to leave that may stay.

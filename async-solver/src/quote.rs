@@ -123,8 +123,11 @@ pub struct QuoteContext<'a> {
 /// Plans a request and audits the plan.
 ///
 /// # Errors
-/// If the request makes no sense for the region.
+/// If the request makes no sense for the region, or a reservation of it survives the loss of domains that are no MSBs.
 pub fn quote(context: &QuoteContext, request: &CapacityRequest) -> Result<Quoted, RequestError> {
+    if let Some(of) = context.snapshot.crossing_reservation() {
+        return Err(RequestError::Domains(of.id.clone()));
+    }
     let (region, change) = request.apply(context.snapshot)?;
     let reservation = region.reservation(&request.reservation_id).expect("it was just put there");
     let limits = context.limits.map_or_else(Arc::default, |of| of(&region));
@@ -149,30 +152,33 @@ pub fn quote(context: &QuoteContext, request: &CapacityRequest) -> Result<Quoted
         let mut shortfall =
             explainer.shortfall_of(reservation).expect("the audit says it is short");
         let mut named = explainer.limits(reservation);
+        let granted = audit.reservations[reservation.ix()].holding.guaranteed;
+        let policies = context.policies(within, reservation, &found, granted);
         let surely_missing = Rru::from_f64(found.surely_missing).unwrap_or_default();
-        let searched = context.means.deadline.map(|end| end.saturating_sub(began));
-        shortfall.searched(&Searched {
+        let searched = Searched {
             capacity: region.reservations[reservation.ix()].capacity,
-            found: audit.reservations[reservation.ix()].holding.guaranteed,
+            found: granted,
             surely_missing,
             is_most: found.is_most,
-            within: searched,
-        });
-        if surely_missing > Rru::ZERO {
+            within: context.means.deadline.map(|end| end.saturating_sub(began)),
+            within_policies: policies.in_proof,
+        };
+        shortfall.searched(&searched);
+        shortfall.lack_of_room(&policies.full, &searched);
+        if surely_missing > Rru::ZERO && !policies.in_proof {
             named.iter_mut().for_each(Limit::proved);
         }
+        if policies.in_proof && policies.full.is_empty() {
+            let sentence = "policies together, of which no group alone is full".to_owned();
+            named.push(Limit { limit: LimitName::Policy, without: granted, sentence });
+        }
+        named.extend(policies.full);
         let mut alternatives: Vec<Alternative> =
             offers.into_iter().map(|of| of.alternative).collect();
         alternatives.sort_by(|a, b| {
             let moves = |of: &Alternative| (of.cost.in_use + of.cost.own_in_use, of.cost.idle);
             moves(a).cmp(&moves(b)).then(a.cost.price.total_cmp(&b.cost.price))
         });
-        let granted = audit.reservations[reservation.ix()].holding.guaranteed;
-        let full = context.full_groups(within, reservation, &found, granted);
-        if !full.is_empty() {
-            shortfall.lack_of_room(&full, granted, region.reservations[reservation.ix()].capacity);
-        }
-        named.extend(full);
         refusal = Some(Refusal { shortfall, limits: named, alternatives });
     }
     let row = &audit.reservations[reservation.ix()];
@@ -287,6 +293,15 @@ fn in_full(within: Within, ix: ReservationIx, plan: &Plan) -> Option<AuditReport
     (is_kept && held_ahead(within, ix, plan).is_none()).then_some(audit)
 }
 
+/// What limits of groups do to a request.
+#[derive(Default)]
+struct Policies {
+    /// Those in its way: those with no room for a server that counts for it, and those that a plan for more exceeds.
+    full: Vec<Limit>,
+    /// Whether what is proved to be missing was not proved without them.
+    in_proof: bool,
+}
+
 impl Offer {
     /// Whether it is less of the same.
     fn is_less(&self) -> bool {
@@ -312,34 +327,39 @@ impl QuoteContext<'_> {
         }
     }
 
-    /// The limits of groups in the way of a request that a plan leaves short: those with no room for a server that counts for
-    /// it, if it could have more without any.
-    fn full_groups(
+    /// What limits of groups do to a request that a plan leaves short, by a plan that does not have them.
+    fn policies(
         &self,
         (region, limits): Within,
         ix: ReservationIx,
         found: &Plan,
         granted: Rru,
-    ) -> Vec<Limit> {
-        let full = limits.full_for(region, ix, &found.after);
-        if full.is_empty() {
-            return Vec::new();
+    ) -> Policies {
+        if !(0..limits.limits().len()).any(|limit| limits.can_bind(limit)) {
+            return Policies::default();
         }
         let means = self.means.with_share(PARAMS.plan.search_share);
-        let none = GroupLimits::default();
-        let other = plan(region, ix, &self.how(&none, &means, false));
-        let other = audit(region, &other.after);
-        let without = other.reservations[ix.ix()].holding.guaranteed;
-        let without = without.min(region.reservations[ix.ix()].capacity);
-        if without <= granted {
-            return Vec::new();
+        let other = self.planned((region, &GroupLimits::default()), ix, &means, false);
+        let without = audit(region, &other.after).reservations[ix.ix()].holding.guaranteed;
+        let is_more = without > granted && !limits.are_kept(region, &other.after);
+        let most = region.reservations[ix.ix()].capacity;
+        let without = if is_more { without.min(most) } else { granted };
+        let in_proof = other.surely_missing < found.surely_missing;
+        if !is_more && !in_proof {
+            return Policies::default();
+        }
+        let mut full = limits.full_for(region, ix, &found.after);
+        if is_more {
+            let exceeded = limits.exceeded_by(region, &other.after, &found.after).into_iter();
+            let further: Vec<_> = exceeded.filter(|of| !full.contains(of)).collect();
+            full.extend(further);
         }
         let group = |LimitUse { name, most, after, .. }: LimitUse| {
             let name = name.replacen(": ", ", ", 1);
             let sentence = format!("policy {name}: {after} of {most}");
             Limit { limit: LimitName::Policy, without, sentence }
         };
-        full.into_iter().map(group).collect()
+        Policies { full: full.into_iter().map(group).collect(), in_proof }
     }
 
     /// The answer to a request that was offered, if it still holds.

@@ -52,7 +52,7 @@ impl<'a> RestrictedMaster<'a> {
             problem.starts.push(end);
         };
         let pools = u32::try_from(model.pools.len()).expect("fewer than 2^32 pools");
-        let prices = u32::try_from(model.prices()).expect("fewer than 2^32 rows");
+        let prices = u32::try_from(model.shared_prices()).expect("fewer than 2^32 rows");
         for ((term, points), row) in model.terms.iter().zip(&self.points).zip(prices..) {
             for (cost, counts) in points {
                 let servers = term.items.iter().zip(counts).filter(|(_, count)| **count > 0);
@@ -78,7 +78,7 @@ impl<'a> RestrictedMaster<'a> {
             let of = &model.limits.rows[row as usize];
             column(of.price, of.excess_max(), &mut [(pools + row, -1.0)].into_iter());
         }
-        for (pool, price) in (0_u32..).zip(center) {
+        for (pool, price) in (0..prices).zip(center) {
             column(price + radius, f64::INFINITY, &mut [(pool, -1.0)].into_iter());
             column(-(price - radius).max(0.0), f64::INFINITY, &mut [(pool, 1.0)].into_iter());
         }
@@ -92,10 +92,12 @@ impl<'a> RestrictedMaster<'a> {
         objective + ineligible_held.map(|item| self.model.leave_price(item)).sum::<f64>()
     }
 
-    /// The prices of a solution of the master, if it has any.
-    pub fn prices(&self, row_duals: &[f64]) -> Option<Vec<f64>> {
-        let duals = row_duals.get(..self.model.prices())?;
-        Some(duals.iter().map(|dual| (-dual).max(0.0)).collect())
+    /// The prices of a solution of the master, if it has any. Its points keep the rows of domains, so their prices stay as
+    /// they are at the center.
+    pub fn prices(&self, row_duals: &[f64], center: &[f64]) -> Option<Vec<f64>> {
+        let duals = row_duals.get(..self.model.shared_prices())?;
+        let prices = duals.iter().map(|dual| (-dual).max(0.0));
+        Some(prices.chain(center[duals.len()..].iter().copied()).collect())
     }
 
     /// The servers of each item in the fractional_solution that a solution of the master is.

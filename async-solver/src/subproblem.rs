@@ -27,6 +27,7 @@ mod whole_server_bound;
 
 pub use geometry::Geometry;
 
+use crate::domain_prices::DomainPrices;
 use crate::limit_rows::Room;
 use crate::model::{Model, Term, rru};
 use std::cell::OnceCell;
@@ -85,6 +86,8 @@ pub struct Priced<'a> {
     stretches: Vec<Stretch>,
     /// What rows of limits have left for whole servers, where they matter.
     room: Option<Room>,
+    /// What a missing RRU costs.
+    short_price: f64,
     /// Segments by rank, once more each that lifts rows above their bounds; empty: no row costs more there.
     offers: Vec<Offer>,
 }
@@ -119,17 +122,28 @@ impl<'a> Priced<'a> {
         geometry: &'a Geometry,
         price: &[f64],
     ) -> Priced<'a> {
-        Priced::new(
-            model,
-            term,
-            geometry,
-            |item| model.price_of(&term.items[item], price),
-            |item| Supply {
-                available: model.pools[term.items[item].pool as usize].size,
-                ..Supply::default()
-            },
-            |_| 0.0,
-        )
+        Priced::relaxed(model, term, geometry, price, &DomainPrices::default())
+    }
+
+    /// The same with prices of domains in the place of their rows, for a bound only: what they cost in all is to be added.
+    pub fn relaxed(
+        model: &'a Model,
+        term: &'a Term,
+        geometry: &'a Geometry,
+        price: &[f64],
+        domains: &DomainPrices,
+    ) -> Priced<'a> {
+        let price = |number: usize| {
+            let item = &term.items[number];
+            model.price_of(item, price) + domains.of(number) * rru(item.value)
+        };
+        let available = |item: usize| Supply {
+            available: model.pools[term.items[item].pool as usize].size,
+            ..Supply::default()
+        };
+        let priced = Priced::new(model, term, geometry, price, available, |_| 0.0);
+        let less = if term.short_max > 0 { domains.demand } else { 0.0 };
+        Priced { short_price: (term.short_price - less).max(0.0), ..priced }
     }
 
     /// Fills no more than rows of limits have left.
@@ -199,6 +213,7 @@ impl<'a> Priced<'a> {
             of_slice: OnceCell::new(),
             stretches,
             room: None,
+            short_price: term.short_price,
             offers: Vec::new(),
         };
         priced.stretch();
@@ -302,11 +317,14 @@ impl<'a> Priced<'a> {
     /// The best whole-server fill, nearly exact, and some ten times slower than `best`.
     pub fn best_whole(&self, around: &[i64], tries: usize) -> Option<(Vec<u32>, f64)> {
         let quick = self.best(around, tries);
-        let mended =
-            |counts| if self.term.crossing.is_empty() { counts } else { self.mended(counts) };
-        let whole = self.whole_fill().map(mended).map(|counts| {
+        let whole = self.whole_fill().map(|counts| {
             let value = self.value(&counts);
-            (counts, value)
+            if self.term.crossing.is_empty() {
+                return (counts, value);
+            }
+            let mended = self.mended(counts.clone());
+            let then = self.value(&mended);
+            if then < value { (mended, then) } else { (counts, value) }
         });
         match (quick, whole) {
             (Some(quick), Some(whole)) if whole.1 < quick.1 - 1e-9 => Some(whole),

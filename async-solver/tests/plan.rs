@@ -1,16 +1,19 @@
 //! What a request would take: against every assignment of tiny regions, and what every answer
 //! promises.
 
+mod stated;
 mod world;
 
 use async_solver::{Means, QuoteContext, Quoted, SolverConfig, quote};
 use fleet::audit::audit;
-use fleet::explain::ShortfallReason;
+use fleet::explain::{LimitName, ShortfallReason};
 use fleet::{
     CapacityRequest, DatacenterIx, RegionSnapshot, RequestChange, ReservationIx, ReservationKind,
     Rru, SnapshotParts, Targets,
 };
+use stated::{Stated, drawn, seed_of};
 use std::cell::Cell;
+use std::sync::Arc;
 use std::time::Duration;
 use world::{
     MEANS, TINY, TOWN, config, for_each, removal, request, reservation, rru, server, shortfalls,
@@ -50,6 +53,10 @@ struct Least<'a> {
     asking: ReservationIx,
     /// What each may be short of eq. 6 at most, and how far it may be outside each datacenter's range.
     allowed: &'a [Broken],
+    /// Limits of groups that it keeps, where there are any.
+    limits: Option<&'a Stated>,
+    /// Who has each server.
+    holders: Vec<Option<ReservationIx>>,
     /// RRU by reservation and MSB.
     amounts: Vec<Vec<Rru>>,
     best: Option<Rru>,
@@ -116,6 +123,9 @@ impl Least<'_> {
     fn go(&mut self, position: usize) {
         let snapshot = self.snapshot;
         let Some(server) = snapshot.servers.get(position) else {
+            if self.limits.is_some_and(|of| !of.keeps(snapshot, &self.holders)) {
+                return;
+            }
             let mut missing = Rru::ZERO;
             for (number, (amounts, allowed)) in self.amounts.iter().zip(self.allowed).enumerate() {
                 let now = broken(snapshot, number, amounts);
@@ -133,10 +143,14 @@ impl Least<'_> {
         for target in (0..snapshot.reservations.len()).filter(|_| server.available) {
             let value = snapshot.value(server, ReservationIx::new(target));
             let elastic = snapshot.reservations[target].kind == ReservationKind::Elastic;
-            if value > Rru::ZERO && !elastic {
+            let ix = ReservationIx::new(target);
+            let may_have = self.limits.is_none_or(|of| of.may_have(snapshot, server, ix));
+            if value > Rru::ZERO && !elastic && may_have {
                 let msb = snapshot.msb_of(server).ix();
                 self.amounts[target][msb] += value;
+                self.holders[position] = Some(ix);
                 self.go(position + 1);
+                self.holders[position] = None;
                 self.amounts[target][msb] -= value;
             }
         }
@@ -145,7 +159,7 @@ impl Least<'_> {
 
 /// The least that must be missing of the request, RRU outside its datacenter shares included: who is
 /// as important is no worse off than before it, every other, itself included, than today.
-fn least_of(answer: &Quoted) -> f64 {
+fn least_of(answer: &Quoted, limits: Option<&Stated>) -> f64 {
     let region = &answer.region;
     let today = all_broken(region, &Targets::unchanged(region));
     let before = all_broken(region, &answer.plan.before);
@@ -164,6 +178,8 @@ fn least_of(answer: &Quoted) -> f64 {
         snapshot: region,
         asking: answer.reservation,
         allowed: &allowed,
+        limits,
+        holders: region.servers.iter().map(|of| of.holder().filter(|_| !of.available)).collect(),
         amounts: vec![vec![Rru::ZERO; region.msbs.len()]; region.reservations.len()],
         best: None,
     };
@@ -181,7 +197,7 @@ fn refusals_are_true_and_rarely_premature() {
         shares.set(shares.get() + u32::from(!world.affinity.is_empty()));
         let request = resized(&world, f64::from(all.get() % 5) - 1.0);
         let answer = ask(&snapshot, &request, &config());
-        let least = least_of(&answer);
+        let least = least_of(&answer, None);
         let after = all_broken(&answer.region, &answer.plan.after);
         let missing: Rru = after[answer.reservation.ix()].iter().copied().sum();
         let missing = missing.to_f64();
@@ -220,6 +236,58 @@ fn refusals_are_true_and_rarely_premature() {
         "{best} of {refused} refusals leave no more missing than must be"
     );
     assert!(proved * 100 >= refused * 90, "{proved} of {refused} refusals are proved");
+}
+
+/// What is said of a request under limits of groups, against every assignment with them and without: what is proved without
+/// a word about policies holds without them.
+#[test]
+fn refusals_within_limits_are_true() {
+    let (all, by_limits, named) = (Cell::new(0), Cell::new(0), Cell::new(0));
+    for_each(200, worlds(TINY), |world| {
+        let snapshot = snapshot(&world);
+        let seed = seed_of(&world);
+        all.set(all.get() + 1);
+        let request = resized(&world, f64::from(all.get() % 5) - 1.0);
+        let within = |region: &RegionSnapshot| Arc::new(drawn(region, seed).limits(region));
+        let config = config();
+        let context = QuoteContext {
+            snapshot: &snapshot,
+            config: &config,
+            warm: None,
+            offered: &[],
+            limits: Some(&within),
+            means: MEANS,
+        };
+        let answer = quote(&context, &request).expect("a request of this region");
+        let stated = drawn(&answer.region, seed);
+        // Without limits others are served first, too, so what they keep is more.
+        let free = ask(&snapshot, &request, &config);
+        let (with, without) = (least_of(&answer, Some(&stated)), least_of(&free, None));
+        let surely = answer.plan.surely_missing;
+        assert!(surely <= with + 1e-6, "{surely} surely missing where {with} is enough");
+        let Some(refusal) = &answer.refusal else { return };
+        let policies = refusal.limits.iter().filter(|of| of.limit == LimitName::Policy);
+        let is_named = policies.count() > 0;
+        let sentence = &refusal.shortfall.sentence;
+        if !is_named {
+            assert!(surely <= without + 1e-6, "{surely} missing, {without} without: {sentence}");
+            assert!(!sentence.contains("policies"), "{sentence}");
+        }
+        let after = all_broken(&answer.region, &answer.plan.after);
+        let missing: Rru = after[answer.reservation.ix()].iter().copied().sum();
+        // In the way: no more is possible with them, and more is without.
+        if missing.to_f64() <= with + 1e-6 && without < with - 1e-6 {
+            by_limits.set(by_limits.get() + 1);
+            named.set(named.get() + u32::from(is_named));
+        }
+    });
+    let (by_limits, named) = (by_limits.get(), named.get());
+    println!(
+        "limits are in the way of {by_limits} of {} requests, and named in {named}",
+        all.get()
+    );
+    assert!(by_limits >= 10, "limits are in the way of {by_limits} only");
+    assert!(named * 100 >= by_limits * 95, "policies named in {named} of {by_limits} only");
 }
 
 #[test]

@@ -31,6 +31,7 @@ pub use certificate::{
 pub use claims::{ClaimedMoves, ClaimedPhase1, ClaimedReservation, Claims, Difference};
 pub use holdings::Holding;
 pub use maintained::{Maintained, maintained, maintained_between};
+pub(crate) use partitions::ByDomain;
 pub use partitions::PartitionLoss;
 pub use report::{
     AfterLoss, AuditReport, BufferBounds, BufferShare, DatacenterShare, MoveCounts, MsbLoss,

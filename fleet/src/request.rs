@@ -146,6 +146,8 @@ pub enum RequestError {
         /// The names that the region has.
         known: Vec<Name>,
     },
+    /// A reservation of the region must survive the loss of domains that are no MSBs, which plans do not know.
+    Domains(ReservationName),
     /// The region with the request breaks a rule of the snapshot format.
     Rule(#[from] SnapshotError),
 }
@@ -174,6 +176,7 @@ impl RequestError {
             RequestError::Missing { field, .. } | RequestError::Unknown { field, .. } => {
                 Some(field)
             }
+            RequestError::Domains(_) => None,
             RequestError::Rule(error) => match (error.table, &error.rule) {
                 (Table::RruValues, _) => Some("rru"),
                 (Table::Affinity, _) => Some("affinity"),
@@ -209,6 +212,10 @@ impl RequestError {
             RequestError::Unknown { what, name, known, .. } => {
                 format!("the region has no {what} {name:?}{}", listed(known))
             }
+            RequestError::Domains(name) => format!(
+                "reservation {name:?} must survive the loss of domains of survives.parquet; plans know no domains but \
+                 MSBs"
+            ),
             RequestError::Rule(error) => error.rule.to_string(),
         }
     }

@@ -4,6 +4,7 @@ use crate::layout::{Rows, Table};
 use crate::number::{amount, count};
 use fleet::RequestChange;
 use fleet::Rru;
+use fleet::explain::LimitName;
 use fleet::number::compared;
 use fleet::quote::{Grant, HolderKind, MoveCost, Quote, QuotedFlow, Refusal};
 
@@ -111,9 +112,13 @@ fn proof(answer: &Quote) -> String {
             format!("; a cheaper plan may exist, but none below {least:+.2} (proved)")
         }
     } else if missing > 0.0 {
+        let mut limits = answer.refusal.iter().flat_map(|of| &of.limits);
+        let by_policy = limits.any(|of| of.limit == LimitName::Policy);
         format!(
-            "; proved: at least {:.1} RRU of it are out of reach while reservations that are as important keep what they have",
-            (10.0 * missing).floor() / 10.0
+            "; proved: at least {:.1} RRU of it are out of reach while {}reservations that are as important keep what \
+             they have",
+            (10.0 * missing).floor() / 10.0,
+            if by_policy { "policies hold and " } else { "" }
         )
     } else {
         "; a longer search may find more".to_owned()

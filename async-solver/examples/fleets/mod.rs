@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 /// A fleet by its name: `google2019_cell_a`, `alibaba_gpu_v2023` and `helios_venus` of a folder, with requests but
 /// without holders; `research` and `switches` as generated; or a region such as `20000x80-cold`, of servers,
-/// reservations and state (`cold`, `steady`, `greedy`). `None`: its files are not there.
+/// reservations and state (`cold`, `steady`, `greedy`); `20000x80-cold+36` has 36 switches over racks of two MSBs, too, any one of which
+/// may fail. `None`: its files are not there.
 pub fn parts(fleet: &str, folder: &Path) -> Result<Option<SnapshotParts>, Box<dyn Error>> {
     let profile = match fleet {
         "research" => Some(Profile::Research),
@@ -27,9 +28,14 @@ pub fn parts(fleet: &str, folder: &Path) -> Result<Option<SnapshotParts>, Box<dy
     }
     if let Some((size, state)) = fleet.split_once('-') {
         let (servers, reservations) = size.split_once('x').ok_or("SERVERSxRESERVATIONS-STATE")?;
+        let (state, switches) = match state.split_once('+') {
+            Some((state, switches)) => (state, Some(switches.parse()?)),
+            None => (state, None),
+        };
         let state = State::parse(state).ok_or("cold, steady or greedy")?;
         let (servers, reservations) = (servers.parse()?, reservations.parse()?);
-        let options = GenerateOptions { reservations, state, ..GenerateOptions::new(servers) };
+        let options =
+            GenerateOptions { reservations, state, switches, ..GenerateOptions::new(servers) };
         return Ok(Some(generate(&options)?));
     }
     let folder = folder.join(fleet);

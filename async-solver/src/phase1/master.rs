@@ -36,7 +36,7 @@ impl Run<'_> {
             let columns = problem.cost.len();
             let mut job = self.env.backend.start(problem, request.clone());
             let Some(solution) = self.wait(job.as_mut(), columns) else { break };
-            let Some(prices) = master.prices(&solution.row_duals) else { break };
+            let Some(prices) = master.prices(&solution.row_duals, &best.prices) else { break };
             fractional = Some(master.fractional_solution(&solution.columns));
             let point = evaluate_strong(self.model, self.geometries, prices, self.config.threads);
             self.add_columns(&mut master, &point);

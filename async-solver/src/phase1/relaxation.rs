@@ -32,9 +32,7 @@ impl Run<'_> {
         let solution = self.wait(job.as_mut(), lp.problem.cost.len())?;
         let counts = |term| lp.counts(self.model, term, &solution.columns);
         let fractional = (0..self.model.terms.len()).map(counts).collect();
-        let duals = solution.row_duals.iter().chain(std::iter::repeat(&0.0));
-        let prices = duals.take(self.model.prices()).map(|dual| (-dual).max(0.0));
-        let prices = prices.map(|price| if price < 1e-9 { 0.0 } else { price }).collect();
+        let prices = lp.prices(self.model, &solution.row_duals);
         let mut ascent =
             VolumeAlgorithm::new(self.at(prices), PARAMS.lp.ascent_target, VolumeParams::STEADY);
         Some((self.ascend(&mut ascent, PARAMS.lp.ascent_steps), fractional, solution))

@@ -37,24 +37,36 @@ impl Priced<'_> {
     }
 
     /// Moves servers out of domains whose loss would take too much, or adds servers elsewhere, the cheapest way first;
-    /// gives the counts that are reached.
+    /// gives the counts that are reached. Rows of limits with room are lifted no further than that.
     pub(super) fn mended(&self, mut counts: Vec<u32>) -> Vec<u32> {
-        let term = self.term;
+        let (model, term) = (self.model, self.term);
+        let mut left = self.room.as_ref().map_or(Vec::new(), |room| room.most.clone());
+        let take = |left: &mut [i64], item: usize, count: i64| {
+            if !left.is_empty() {
+                model.take_from_limits(&term.items[item], left, count);
+            }
+        };
+        for (item, &count) in counts.iter().enumerate() {
+            take(&mut left, item, i64::from(count));
+        }
         for _ in 0..PARAMS.domains.mend_steps {
             if term.shortfall(&counts) == 0 {
                 break;
             }
-            let Some((from, to)) = self.mending_step(&counts) else { break };
+            let Some((from, to)) = self.mending_step(&counts, &left) else { break };
             if let Some(from) = from {
                 counts[from] -= 1;
+                take(&mut left, from, -1);
             }
             counts[to] += 1;
+            take(&mut left, to, 1);
         }
         counts
     }
 
-    /// A server to take, and one to put back for it where that is cheaper for what it mends.
-    fn mending_step(&self, counts: &[u32]) -> Option<(Option<usize>, usize)> {
+    /// A server to take, and one to put back for it where that is cheaper for what it mends. `left`: what rows of
+    /// limits have left; empty without limits.
+    fn mending_step(&self, counts: &[u32], left: &[i64]) -> Option<(Option<usize>, usize)> {
         let term = self.term;
         let items = term.items_rru(counts);
         let total: i64 = items.iter().sum();
@@ -85,6 +97,13 @@ impl Priced<'_> {
                 costliest = Some((saved, item));
             }
         }
+        let mut exchanged = left.to_vec();
+        if let (Some((_, from)), false) = (costliest, left.is_empty()) {
+            self.model.take_from_limits(&term.items[from], &mut exchanged, -1);
+        }
+        let fits = |item: usize, left: &[i64]| {
+            left.is_empty() || self.model.fitting(&term.items[item], left, 1) == 1
+        };
         // A server more makes more of every other domain spare; one instead of another, of that one alone.
         let (mut best, mut best_step) = (f64::INFINITY, None);
         for (slice, most, item) in of_slices() {
@@ -94,13 +113,14 @@ impl Priced<'_> {
                 continue;
             }
             let cost = (price + spread(slice, value)) / rru(value);
-            if of_item(item) <= 0 && cost < best {
+            if of_item(item) <= 0 && cost < best && fits(item, left) {
                 (best, best_step) = (cost, Some((None, item)));
             }
             if let Some((saved, from)) = costliest
                 && term.items[from].value == value
                 && of_item(item) + value <= 0
                 && cost - saved < best
+                && fits(item, &exchanged)
             {
                 (best, best_step) = (cost - saved, Some((Some(from), item)));
             }

@@ -140,7 +140,7 @@ impl Fill<'_, '_> {
         let slope = segment.slope + surcharge + offer.above.unwrap_or(0.0);
         let gain = slope < 0.0 && goal == Goal::Demand;
         // More expensive than falling short, unless more would be short than today.
-        let too_dear = slope >= term.short_price && self.total >= demand - term.short_max;
+        let too_dear = slope >= self.priced.short_price && self.total >= demand - term.short_max;
         if (self.total >= demand && !gain && goal == Goal::Demand) || too_dear {
             return;
         }

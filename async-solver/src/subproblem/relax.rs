@@ -26,7 +26,7 @@ impl Priced<'_> {
         let divisor = self.geometry.divisor;
         let whole = (demand + divisor - 1) / divisor * divisor;
         let step = (rru(whole - divisor).max(0.0), rru(whole));
-        let last_price = term.short_price * rru(demand - (whole - divisor)) / rru(divisor);
+        let last_price = self.short_price * rru(demand - (whole - divisor)) / rru(divisor);
         let least = rru(demand - term.short_max);
         let mut total = 0.0;
         for stretch in stretches {
@@ -37,7 +37,7 @@ impl Priced<'_> {
             if stretch.slope >= 0.0 {
                 let worthwhile = if stretch.slope < last_price {
                     step.1 - total
-                } else if stretch.slope < term.short_price {
+                } else if stretch.slope < self.short_price {
                     step.0 - total
                 } else {
                     0.0
@@ -62,7 +62,7 @@ impl Priced<'_> {
         }
         if total < step.1 {
             cost += last_price * (step.1 - total.max(step.0));
-            cost += term.short_price * (step.0 - total).max(0.0);
+            cost += self.short_price * (step.0 - total).max(0.0);
         }
         Some(cost)
     }
@@ -109,13 +109,13 @@ impl Priced<'_> {
         let mut total = 0.0;
         let mut cost = 0.0;
         // The price of one more RRU of demand: that of the stretch that meets it, if one does.
-        let mut marginal = term.short_price;
+        let mut marginal = self.short_price;
         let mut is_met = false;
         // Slope of the most expensive stretch taken: a valid price of demand too where they reach it,
         // be it only to the last bit.
         let mut costliest = 0.0;
         for stretch in &self.stretches {
-            if stretch.slope >= term.short_price || (stretch.slope >= 0.0 && total >= demand) {
+            if stretch.slope >= self.short_price || (stretch.slope >= 0.0 && total >= demand) {
                 break;
             }
             let slice = stretch.slice as usize;
@@ -145,7 +145,7 @@ impl Priced<'_> {
         if !is_met && total >= demand {
             marginal = costliest;
         }
-        cost += term.short_price * (demand - total).max(0.0) + term.tau * t;
+        cost += self.short_price * (demand - total).max(0.0) + term.tau * t;
         let saved: f64 = cut.iter().map(|slope| (marginal - slope).max(0.0)).sum();
         Linear { value: cost, derivative: term.tau + marginal - saved, marginal }
     }

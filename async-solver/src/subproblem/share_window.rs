@@ -52,7 +52,7 @@ impl<'p> ShareWindow<'p> {
         let demand = (term.capacity + divisor - 1) / divisor;
         let short = term.capacity - (demand - 1) * divisor;
         let last_unit =
-            if term.short_max >= short { term.short_price * rru(short) } else { f64::INFINITY };
+            if term.short_max >= short { priced.short_price * rru(short) } else { f64::INFINITY };
         let from = shares.map_or(i64::MAX, |(low, _)| (low - sum_costs.value_max).max(0));
         let slices = 0..sum_costs.lines.len();
         let rows = slices.clone().map(|slice| {
@@ -86,7 +86,7 @@ impl<'p> ShareWindow<'p> {
             demand,
             last_unit,
             divisor,
-            short: (short, term.short_max, term.short_price),
+            short: (short, term.short_max, priced.short_price),
             shares,
             from,
             rows: rows.collect(),

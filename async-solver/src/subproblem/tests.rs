@@ -1,7 +1,9 @@
 //! The bounds of one reservation against every whole-server assignment of it.
 
 use super::{Geometry, Priced};
-use crate::limit_rows::LimitRows;
+use crate::bound::{AscentLimits, ascend, evaluate};
+use crate::crossing::Crossing;
+use crate::limit_rows::{LimitRow, LimitRows, Room};
 use crate::model::{AffinityRange, Item, Keeper, Model, MsbSlice, Pool, Term, rru};
 use crate::random::Random;
 use fleet::{MICRO, MsbIx, ReservationIx, Weights};
@@ -206,6 +208,133 @@ fn no_bound_is_above_the_optimum() {
     assert!(weak * 100 >= all * 40, "bound tight in {weak} of {all} cases only");
     assert!(strong * 100 >= all * 60, "strong bound tight in {strong} of {all} cases only");
     assert!(found * 100 >= all * 80, "optimum found in {found} of {all} cases only");
+}
+
+/// The same where the reservation survives the loss of any one of a few domains, with prices of these.
+fn crossed(mut case: Case, random: &mut Random) -> Case {
+    let term = &mut case.model.terms[0];
+    let mut first = case.model.pools.len();
+    for _ in 0..1 + random.below(2) {
+        let domains = 2 + random.below(3);
+        let domain = term.items.iter().map(|_| {
+            (random.below(6) > 0).then(|| u32::try_from(random.below(domains)).expect("few"))
+        });
+        term.crossing.push(Crossing { domain: domain.collect(), domains, first });
+        first += domains;
+        let price = || [0.0, 1.0, 3.0][random.below(3)] * random.unit();
+        case.prices.extend(std::iter::repeat_with(price).take(domains));
+    }
+    let today: Vec<u32> = term.items.iter().map(Item::held).collect();
+    term.short_max = term.shortfall(&today);
+    case
+}
+
+#[test]
+fn no_prices_of_domains_lift_a_bound_above_the_optimum() {
+    let (mut all, mut short) = (0, 0);
+    for seed in 0..3_000 {
+        let mut random = Random::new(seed);
+        let case = crossed(case(&mut random), &mut random);
+        let optimum = optimum(&case);
+        if !optimum.is_finite() {
+            continue;
+        }
+        let term = &case.model.terms[0];
+        let geometry = Geometry::new(&case.model, term);
+        let domains = term.domain_prices(&case.prices);
+        let priced = Priced::relaxed(&case.model, term, &geometry, &case.prices, &domains);
+        let demand = domains.demand * rru(term.capacity);
+        let slack = 1e-7 + 1e-11 * (optimum.abs() + demand);
+        for bound in [priced.bound().value, priced.strong_bound().value] {
+            assert!(
+                bound + demand <= optimum + slack,
+                "{seed}: {} above {optimum}",
+                bound + demand
+            );
+        }
+        all += 1;
+        short += u32::from(term.short_max > 0);
+    }
+    assert!(all > 1_500 && short > 500, "{short} of {all} are short today");
+}
+
+/// Where domains make an optimum more expensive, an ascent with their prices gets above what costs without them.
+#[test]
+fn prices_of_domains_are_found() {
+    let (mut costlier, mut seen, mut near) = (0, 0, 0);
+    for seed in 0..600 {
+        let mut random = Random::new(seed);
+        let mut case = crossed(case(&mut random), &mut random);
+        case.prices.fill(0.0);
+        let term = &case.model.terms[0];
+        let kept: f64 = term.items.iter().map(|item| case.model.leave_price(item)).sum();
+        let with = optimum(&case) + kept;
+        let mut plain = Case { model: case.model.clone(), prices: case.prices.clone() };
+        plain.model.terms[0].crossing.clear();
+        let without = optimum(&plain) + kept;
+        if !with.is_finite() || with <= without + 0.01 * with.abs() {
+            continue;
+        }
+        let geometries = [Geometry::new(&case.model, term)];
+        let start = evaluate(&case.model, &geometries, case.prices.clone(), 1);
+        let limits = AscentLimits { steps: 300, target: 0.1 };
+        let found = ascend(&case.model, &geometries, start, limits, 1, &|| false).value;
+        assert!(found <= with + 1e-7 + 1e-11 * with.abs(), "{seed}: {found} above {with}");
+        costlier += 1;
+        seen += u32::from(found > without + 1e-6);
+        near += u32::from(found >= with - 0.1 * (with - without));
+    }
+    println!("of {costlier} costlier by domains the bound sees {seen}, nearly all of it in {near}");
+    assert!(costlier > 100, "{costlier}");
+    assert!(seen * 100 >= costlier * 80, "domains seen in {seen} of {costlier} only");
+    assert!(near * 100 >= costlier * 45, "nearly all in {near} of {costlier} only");
+}
+
+/// What the nearly exact fill finds is not lost by mending its domains, and a row of limits that it keeps is kept.
+#[test]
+fn mending_domains_makes_nothing_worse() {
+    let (mut filled, mut better, mut tight) = (0, 0, 0);
+    for seed in 0..3_000 {
+        let mut random = Random::new(seed);
+        let mut case = crossed(case(&mut random), &mut random);
+        let mut entries = Vec::new();
+        for (item, at) in case.model.terms[0].items.iter_mut().zip(0..) {
+            item.limits = (at, at + 1);
+            entries.push((0, 1 + i64::try_from(random.below(3)).expect("small")));
+        }
+        let all = case.model.pools.iter().zip(&entries);
+        let all: i64 = all.map(|(pool, (_, amount))| i64::from(pool.size) * amount).sum();
+        let most = all * i64::try_from(3 + random.below(7)).expect("small") / 10;
+        let row =
+            LimitRow { limit: 0, most, bound: most, price: 0.0, fixed: 0, staying: 0, unit: 3 };
+        case.model.limits =
+            LimitRows { rows: vec![row], entries: entries.into(), ..LimitRows::default() };
+        case.prices.truncate(case.model.pools.len());
+        case.prices.push(0.0);
+        let term = &case.model.terms[0];
+        let geometry = Geometry::new(&case.model, term);
+        let priced = Priced::unlimited(&case.model, term, &geometry, &case.prices);
+        let priced = priced.within(Room { most: vec![most], bound: Vec::new() });
+        let Some(counts) = priced.whole_fill() else { continue };
+        let value = priced.value(&counts);
+        let mended = priced.mended(counts.clone());
+        if case.model.is_within(term, &counts, &[most]) {
+            assert!(case.model.is_within(term, &mended, &[most]), "{seed}: a limit is exceeded");
+        }
+        let top = priced.bound().top;
+        let best = priced.best_whole(&[top], 12).map_or(f64::INFINITY, |best| best.1);
+        assert!(best <= value + 1e-9, "{seed}: {best}, and {value} before");
+        filled += 1;
+        better += u32::from(priced.value(&mended) < value);
+        // The next server would not fit.
+        let mut more = mended.clone();
+        more.iter_mut().for_each(|count| *count += 1);
+        tight += u32::from(mended != counts && !case.model.is_within(term, &more, &[most]));
+    }
+    println!(
+        "of {filled} fills {better} are better mended, {tight} of the mended are near the limit"
+    );
+    assert!(filled > 1_000 && better > 50 && tight > 50, "{better} better, {tight} tight");
 }
 
 /// Six idle servers are in one MSB, three above the spread limit. Moving one to another MSB saves the surcharge of 0.3 and

@@ -63,7 +63,7 @@ impl Priced<'_> {
         if top_value > PARAMS.whole_servers.max_residues {
             return None;
         }
-        let ceiling = (1.5 * marginal + 0.1 * term.tau).min(term.short_price);
+        let ceiling = (1.5 * marginal + 0.1 * term.tau).min(self.short_price);
         let sum_costs = SumCosts::new(self, ceiling, purpose);
         let (start, ceiling) = (marginal * unit, ceiling * unit);
         if !term.buffered {
@@ -113,10 +113,10 @@ impl Priced<'_> {
         for stretch in &self.stretches {
             left -= stretch.length;
             if left <= 0.0 {
-                return stretch.slope.clamp(0.0, self.term.short_price);
+                return stretch.slope.clamp(0.0, self.short_price);
             }
         }
-        self.term.short_price
+        self.short_price
     }
 }
 

@@ -1,8 +1,10 @@
 //! Limits of groups as a reader states them, server by server, and rows drawn for regions.
+#![allow(dead_code, reason = "each test file uses its own part of this")]
 
 use async_solver::random::Random;
 use async_solver::{Coefficient, GroupLimit, GroupLimits};
 use fleet::{RegionSnapshot, ReservationIx, ReservationKind, Rru, Server, SnapshotParts};
+use std::collections::BTreeSet;
 
 /// What a server of a reservation counts in a row.
 pub type Amount = Box<dyn Fn(&RegionSnapshot, &Server, ReservationIx) -> i64 + Sync>;
@@ -54,6 +56,7 @@ impl Stated {
                 && server.hardware_type == other.hardware_type
                 && other.holder() == Some(of)
                 && other.available
+                && domains(snapshot, server) == domains(snapshot, other)
         };
         !self.exceeds(snapshot, server, of) || snapshot.servers.iter().any(|of| like(&of))
     }
@@ -203,6 +206,15 @@ pub fn drawn(snapshot: &RegionSnapshot, seed: u64) -> Stated {
         rows.push(("age".into(), 0, Box::new(amount)));
     }
     Stated { rows }
+}
+
+/// The domains of a server, where a reservation that could use it survives their loss.
+fn domains(snapshot: &RegionSnapshot, server: &Server) -> Vec<Option<u32>> {
+    let at = snapshot.server(&server.id).expect("a server of the region").ix();
+    let survivors = snapshot.reservations.iter();
+    let survivors = survivors.filter(|of| of.value(server.hardware_type).is_some());
+    let survived: BTreeSet<_> = survivors.flat_map(|of| &of.survives).collect();
+    survived.iter().map(|of| snapshot.partitions[of.ix()].of_servers[at]).collect()
 }
 
 /// Whether a server is worth nothing to a reservation.

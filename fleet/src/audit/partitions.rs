@@ -28,10 +28,10 @@ pub struct PartitionLoss {
 }
 
 /// RRU of reservations in the domains of the partitions that they survive; only available servers count.
-pub(super) struct ByDomain(BTreeMap<(ReservationIx, PartitionIx), BTreeMap<u32, Rru>>);
+pub(crate) struct ByDomain(BTreeMap<(ReservationIx, PartitionIx), BTreeMap<u32, Rru>>);
 
 impl ByDomain {
-    pub(super) fn sum(snapshot: &RegionSnapshot, holders: &[Option<ReservationIx>]) -> ByDomain {
+    pub(crate) fn sum(snapshot: &RegionSnapshot, holders: &[Option<ReservationIx>]) -> ByDomain {
         let mut sums = BTreeMap::new();
         if snapshot.crossing_reservation().is_none() {
             return ByDomain(sums);
@@ -49,7 +49,7 @@ impl ByDomain {
     }
 
     /// The domain that has most of a reservation, the first of equals, and what it has.
-    fn worst(&self, ix: ReservationIx, partition: PartitionIx) -> Option<(u32, Rru)> {
+    pub(crate) fn worst(&self, ix: ReservationIx, partition: PartitionIx) -> Option<(u32, Rru)> {
         let mut worst: Option<(u32, Rru)> = None;
         for (&domain, &amount) in self.0.get(&(ix, partition))? {
             if amount > worst.map_or(Rru::ZERO, |worst| worst.1) {

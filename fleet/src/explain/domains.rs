@@ -2,6 +2,7 @@
 
 use super::Explainer;
 use super::text::amounts;
+use crate::audit::ByDomain;
 use crate::id::{Name, ReservationIx};
 use crate::rru::Rru;
 use crate::snapshot::RegionSnapshot;
@@ -31,27 +32,28 @@ impl WorstDomain {
         targets: &Targets,
     ) -> BTreeMap<ReservationIx, WorstDomain> {
         let mut worst: BTreeMap<ReservationIx, WorstDomain> = BTreeMap::new();
+        let sums = ByDomain::sum(snapshot, targets.holders());
         for (position, reservation) in snapshot.reservations.iter().enumerate() {
             let ix = ReservationIx::new(position);
-            for partition in reservation.survives.iter().map(|of| &snapshot.partitions[of.ix()]) {
-                let (mut assigned, mut sums) =
-                    (Rru::ZERO, vec![Rru::ZERO; partition.domains.len()]);
-                let servers = snapshot.servers.iter().zip(targets.holders());
-                for ((server, holder), domain) in servers.zip(&partition.of_servers) {
-                    if *holder == Some(ix) && server.available {
-                        let value = snapshot.value(server, ix);
-                        assigned += value;
-                        if let Some(domain) = domain {
-                            sums[*domain as usize] += value;
-                        }
-                    }
+            for &of in &reservation.survives {
+                let Some((domain, lost)) = sums.worst(ix, of) else { continue };
+                if lost > worst.get(&ix).map_or(Rru::ZERO, |known| known.lost) {
+                    let of = &snapshot.partitions[of.ix()];
+                    let (partition, domain) =
+                        (of.name.clone(), of.domains[domain as usize].clone());
+                    let assigned = Rru::ZERO;
+                    worst.insert(ix, WorstDomain { partition, domain, lost, assigned });
                 }
-                for (domain, &lost) in partition.domains.iter().zip(&sums) {
-                    if lost > worst.get(&ix).map_or(Rru::ZERO, |known| known.lost) {
-                        let (partition, domain) = (partition.name.clone(), domain.clone());
-                        worst.insert(ix, WorstDomain { partition, domain, lost, assigned });
-                    }
-                }
+            }
+        }
+        if worst.is_empty() {
+            return worst;
+        }
+        for (server, holder) in snapshot.servers.iter().zip(targets.holders()) {
+            if let (Some(ix), true) = (holder, server.available)
+                && let Some(of) = worst.get_mut(ix)
+            {
+                of.assigned += snapshot.value(server, *ix);
             }
         }
         worst

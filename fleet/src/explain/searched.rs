@@ -19,6 +19,8 @@ pub struct Searched {
     pub surely_missing: Rru,
     /// Whether it is proved that no more than was found is possible.
     pub is_most: bool,
+    /// Whether what is proved counts on policies: without them more may be possible.
+    pub within_policies: bool,
     /// How long it searched; `None`: until it ended by itself.
     pub within: Option<Duration>,
 }
@@ -35,6 +37,7 @@ impl Shortfall {
         );
         let possible = of.capacity - of.surely_missing;
         let [found, possible, capacity] = amounts([of.found, possible, of.capacity]);
+        let within = if of.within_policies { " within policies" } else { "" };
         let time = match of.within {
             Some(within) => format!(" within {} s", seconds(within)),
             None => String::new(),
@@ -43,7 +46,7 @@ impl Shortfall {
             // Hardware is why not all is possible. It is not why no more than this was found.
             if of.within.is_some() && !of.is_most {
                 let most = if of.surely_missing > Rru::ZERO {
-                    format!("proved: no more than {possible} RRU can be granted")
+                    format!("proved: no more than {possible} RRU can be granted{within}")
                 } else {
                     "more may be possible".to_owned()
                 };
@@ -64,16 +67,19 @@ impl Shortfall {
             ShortfallReason::Priority => &*self.sentence,
             _ => {
                 self.reason = ShortfallReason::NoRegress;
-                "other reservations hold servers of its types and cannot do without them"
+                &format!(
+                    "other reservations hold servers of its types and cannot do without them{within}"
+                )
             }
         };
         self.sentence = if of.is_most {
             format!(
-                "{kept}; proved: no more than {found} of {capacity} RRU can be granted without taking capacity from them"
+                "{kept}; proved: no more than {found} of {capacity} RRU can be granted{within} without taking capacity from \
+                 them"
             )
         } else {
             format!(
-                "{kept}; proved: no more than {possible} of {capacity} RRU can be granted without taking \
+                "{kept}; proved: no more than {possible} of {capacity} RRU can be granted{within} without taking \
                  capacity from them; {found} RRU were found{time}"
             )
         };
@@ -81,19 +87,30 @@ impl Shortfall {
 }
 
 impl Shortfall {
-    /// Says that groups of policies leave no room for more, which others would leave. `full`: those groups.
-    pub fn lack_of_room(&mut self, full: &[Limit], granted: Rru, capacity: Rru) {
+    /// Says that groups of policies leave too little room for more: others would leave more, or none is proved to be
+    /// possible within policies. `full`: those groups.
+    pub fn lack_of_room(&mut self, full: &[Limit], of: &Searched) {
         const NAMED: usize = 5;
         let Some(first) = full.first() else { return };
         let mut named: Vec<&str> = full.iter().take(NAMED).map(|of| &*of.sentence).collect();
         let more = (full.len() > NAMED).then(|| format!("{} more", full.len() - NAMED));
         named.extend(more.as_deref());
-        let [granted, without, capacity] = amounts([granted, first.without, capacity]);
+        let named = named.join("; ");
+        let possible = of.capacity - of.surely_missing;
+        let [found, without, possible, capacity] =
+            amounts([of.found, first.without, possible, of.capacity]);
         self.reason = ShortfallReason::Policy;
-        self.sentence = format!(
-            "no room is left in {}; {granted} of {capacity} RRU can be granted, {without} without policies",
-            named.join("; ")
-        );
+        self.sentence = if first.without > of.found {
+            format!(
+                "too little room is left in {named}; {found} of {capacity} RRU can be granted, {without} without \
+                 policies"
+            )
+        } else {
+            format!(
+                "too little room is left in {named}; proved: no more than {possible} of {capacity} RRU can be granted \
+                 within policies without taking capacity from other reservations; {found} RRU were found"
+            )
+        };
     }
 }
 
