@@ -153,7 +153,11 @@ fn levels(outages: &[Outage], range: &Range<i64>) -> Vec<(usize, f64)> {
 /// Probabilities of 0, 1, 2, ... for a sum of independent Poisson variables, the k-th of mean `rates[k]` and
 /// counted k times (Panjer). Far beyond `servers` the probabilities are left out.
 fn compound(rates: &[f64], servers: usize) -> Vec<f64> {
-    let mean: f64 = rates.iter().enumerate().map(|(k, rate)| k as f64 * rate).sum();
+    let sizes: Vec<(usize, f64)> = (rates.iter().enumerate())
+        .map(|(k, rate)| (k, k as f64 * rate))
+        .filter(|(_, servers)| *servers > 0.0)
+        .collect();
+    let mean: f64 = sizes.iter().map(|(_, servers)| servers).sum();
     // Not from e to the minus of all rates, which is 0 for large ones: relative to each other.
     let mut weights = vec![1.0];
     let mut sum = 1.0;
@@ -161,8 +165,8 @@ fn compound(rates: &[f64], servers: usize) -> Vec<f64> {
     let most = servers.saturating_mul(2) + mean as usize;
     while weights.len() <= most.min(SERVERS_MAX) {
         let n = weights.len();
-        let terms = rates.iter().enumerate().skip(1).take(n);
-        let next = terms.map(|(k, rate)| k as f64 * rate * weights[n - k]).sum::<f64>() / n as f64;
+        let terms = sizes.iter().take_while(|(k, _)| *k <= n);
+        let next = terms.map(|(k, servers)| servers * weights[n - k]).sum::<f64>() / n as f64;
         weights.push(next);
         sum += next;
         if n as f64 > mean && is_over(rates.len(), &weights, TAIL * sum) {

@@ -65,8 +65,10 @@ fn rates(
     servers: usize,
 ) -> Vec<f64> {
     let mut times = seen.times.clone();
-    for (count, seconds) in fleet.times.iter().enumerate() {
-        add(&mut times, count.min(servers), seconds * likeness / fleet.bursts.max(1.0));
+    for (count, seconds) in fleet.times.iter().enumerate().skip(1) {
+        let rough = rough(count);
+        let seconds = seconds * count as f64 / rough as f64;
+        add(&mut times, rough.min(servers), seconds * likeness / fleet.bursts.max(1.0));
     }
     let expected = |of: fn(&Age) -> f64| -> f64 {
         let failures: f64 =
@@ -80,6 +82,14 @@ fn rates(
     let mean: f64 = rates.iter().enumerate().map(|(count, rate)| count as f64 * rate).sum();
     add(&mut rates, 1, (seen.lasting - mean).max(0.0));
     rates
+}
+
+/// A number of five binary digits that is at least this one: of the fleet's bursts a type needs no more, and the work for each
+/// number is that for all servers.
+fn rough(count: usize) -> usize {
+    let digits = usize::BITS - count.leading_zeros();
+    let step = 1 << digits.saturating_sub(5);
+    count.next_multiple_of(step)
 }
 
 fn add(to: &mut Vec<f64>, at: usize, value: f64) {
