@@ -130,7 +130,7 @@ pub(crate) fn assign(
     let mut handed_back = more(before, after);
     if let Some(mut network) = network {
         network.exchange(&|| env.must_stop(reserve / 2));
-        network.update(&mut state);
+        network.update(&model, &mut state);
         // Where that made a largest MSB share smaller, fewer servers do.
         let before = leaving(&model, &state);
         if config.hand_back && release_surplus(&model, &mut state) {

@@ -329,8 +329,8 @@ impl<'a> Network<'a> {
         index(self.cells.len() + self.seats.len()) + hub
     }
 
-    /// Gives a state the counts.
-    pub fn update(&self, state: &mut State) {
+    /// Gives a state the counts. `model`: of its costs, where what is missing may have other prices than in the network.
+    pub fn update(&self, model: &Model, state: &mut State) {
         let mut counts = vec![BTreeMap::new(); self.model.terms.len()];
         for cell in &self.cells {
             for entry in &cell.of {
@@ -349,7 +349,7 @@ impl<'a> Network<'a> {
                 })
                 .collect();
             if then != *now {
-                state.set(self.model, number, then);
+                state.set(model, number, then);
             }
         }
     }

@@ -75,7 +75,7 @@ impl<'a> Refinement<'a> {
             return (None, None);
         }
         network.exchange(&must_stop);
-        network.update(&mut better);
+        network.update(ordered, &mut better);
         windows.run(&mut network, &mut better);
         let proved = windows.proved();
         let today = State::new(ordered, model.today());
