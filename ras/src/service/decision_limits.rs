@@ -1,5 +1,4 @@
-//! What the policies in force leave room for, kept up to date for decisions between solves: they compile nothing and wait for
-//! nothing.
+//! What the policies in force leave room for, kept up to date for decisions between solves: they do not compile and do not wait.
 
 use super::plan_policies::PlanPolicies;
 use async_solver::GroupLimits;

@@ -59,7 +59,7 @@ impl PlanPolicies {
         Arc::clone(&self.in_force.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The change that made the policies in force so; `None`: there are none.
+    /// The change that made the policies in force so; `None`: the region has no policies.
     pub(super) fn edition(&self) -> Option<PoliciesEdition> {
         let now = self.in_force();
         now.limits.is_some().then_some(now.edition)
