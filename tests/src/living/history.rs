@@ -41,7 +41,8 @@ impl Seen {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         let mut count = |what: String| *counts.entry(what).or_default() += 1;
         for (server, (owner, borrower)) in &now {
-            let Some((old_owner, old_borrower)) = self.bindings.get(server) else { continue };
+            // A server that is new was free.
+            let (old_owner, old_borrower) = self.bindings.get(server).unwrap_or(&(None, None));
             if old_owner != owner {
                 count(format!("bound: {} -> {}", word(old_owner), word(owner)));
             }
