@@ -138,7 +138,7 @@ fn failed_solve_changes_nothing_and_next_runs() {
     place.region("region");
     solver(&place);
     let solver = place.path("solver");
-    let options = "--schedule never --deadline 3s --lease 2s --memory 2GiB";
+    let options = "--schedule never --deadline 10s --lease 2s --memory 2GiB";
     let up = format!("up --data data --listen none {options} --solver {}", solver.display());
     place.ras("snapshot load region --data data -q").code(0);
     let mut up = place.start(&up);
