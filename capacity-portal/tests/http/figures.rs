@@ -2,7 +2,7 @@
 
 use crate::pages::page;
 use crate::place::{Place, ROOT};
-use broker::{Epoch, MoverInstance, Wanted};
+use broker::{Epoch, MoverInstance, Seq, Wanted};
 use decisions::outage::{MsbHealth, OutageReason};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -35,13 +35,14 @@ fn tile(text: &str, title: &str) -> String {
     value.split('<').next().expect("text").to_owned()
 }
 
-/// The certificate of the region, as of the last entry of the trail.
-async fn certificate(place: &Place) -> Value {
-    let seq = place.broker.last_seq().await.expect("asked").0;
+/// The certificate of the region as it is now. Some entries of the trail change no region, so its number may be older.
+pub async fn certificate(place: &Place) -> Value {
     loop {
         let (status, said) = place.get("/ops/v1/certificate").await;
         assert_eq!(status, 200, "{said}");
-        if said["seq"].as_i64() >= Some(seq) {
+        let taken_at = said["taken_at"].as_str().and_then(|at| at.parse().ok()).expect("a time");
+        let seq = Seq(said["seq"].as_i64().expect("a number"));
+        if place.broker.is_current(taken_at, seq).await.expect("asked") {
             return said;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;

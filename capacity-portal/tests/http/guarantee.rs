@@ -1,6 +1,7 @@
 //! The one-MSB guarantee during planned maintenance, over HTTP: C = 56, 64 RRU in eight MSBs of four racks
 //! of two servers. The embedded buffer is 8; a quarter of it may be out when an MSB is lost.
 
+use crate::figures;
 use crate::pages::page;
 use crate::place::{Place, ROOT, answer, tokens};
 use capacity_portal::{Authority, PortalSettings};
@@ -40,17 +41,10 @@ async fn drill(place: &Place) -> (f64, f64, bool) {
 
 /// The same by the certificate, and whether it holds.
 async fn certificate(place: &Place) -> (f64, f64, bool) {
-    let seq = place.broker.last_seq().await.expect("asked").0;
-    loop {
-        let (status, said) = place.get("/ops/v1/certificate").await;
-        assert_eq!(status, 200, "{said}");
-        if said["seq"].as_i64() >= Some(seq) {
-            let web = &said["reservations"][0];
-            let rru = |member: &str| web[member].as_f64().expect("a number");
-            return (rru("left_at_once_rru"), rru("left_rru"), web["holds"] == true);
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let said = figures::certificate(place).await;
+    let web = &said["reservations"][0];
+    let rru = |member: &str| web[member].as_f64().expect("a number");
+    (rru("left_at_once_rru"), rru("left_rru"), web["holds"] == true)
 }
 
 async fn begin(place: &Place) -> broker::Epoch {
