@@ -284,7 +284,6 @@ fn prices_of_domains_are_found() {
         seen += u32::from(found > without + 1e-6);
         near += u32::from(found >= with - 0.1 * (with - without));
     }
-    println!("of {costlier} costlier by domains the bound sees {seen}, nearly all of it in {near}");
     assert!(costlier > 100, "{costlier}");
     assert!(seen * 100 >= costlier * 80, "domains seen in {seen} of {costlier} only");
     assert!(near * 100 >= costlier * 45, "nearly all in {near} of {costlier} only");
@@ -331,9 +330,6 @@ fn mending_domains_makes_nothing_worse() {
         more.iter_mut().for_each(|count| *count += 1);
         tight += u32::from(mended != counts && !case.model.is_within(term, &more, &[most]));
     }
-    println!(
-        "of {filled} fills {better} are better mended, {tight} of the mended are near the limit"
-    );
     assert!(filled > 1_000 && better > 50 && tight > 50, "{better} better, {tight} tight");
 }
 
