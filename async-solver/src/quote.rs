@@ -168,7 +168,7 @@ pub fn quote(context: &QuoteContext, request: &CapacityRequest) -> Result<Quoted
         if surely_missing > Rru::ZERO && !policies.in_proof {
             named.iter_mut().for_each(Limit::proved);
         }
-        if policies.in_proof && policies.full.is_empty() {
+        if policies.in_proof && policies.is_known && policies.full.is_empty() {
             let sentence = "policies together, of which no group alone is full".to_owned();
             named.push(Limit { limit: LimitName::Policy, without: granted, sentence });
         }
@@ -300,6 +300,8 @@ struct Policies {
     full: Vec<Limit>,
     /// Whether what is proved to be missing was not proved without them.
     in_proof: bool,
+    /// Whether the search without them ended by itself: what it did not prove in the time that it had may be so all the same.
+    is_known: bool,
 }
 
 impl Offer {
@@ -340,6 +342,7 @@ impl QuoteContext<'_> {
         }
         let means = self.means.with_share(PARAMS.plan.search_share);
         let other = self.planned((region, &GroupLimits::default()), ix, &means, false);
+        let is_known = !means.must_stop();
         let without = audit(region, &other.after).reservations[ix.ix()].holding.guaranteed;
         let is_more = without > granted && !limits.are_kept(region, &other.after);
         let most = region.reservations[ix.ix()].capacity;
@@ -348,7 +351,10 @@ impl QuoteContext<'_> {
         if !is_more && !in_proof {
             return Policies::default();
         }
-        let mut full = limits.full_for(region, ix, &found.after);
+        let mut full = match is_more || is_known {
+            true => limits.full_for(region, ix, &found.after),
+            false => Vec::new(),
+        };
         if is_more {
             let exceeded = limits.exceeded_by(region, &other.after, &found.after).into_iter();
             let further: Vec<_> = exceeded.filter(|of| !full.contains(of)).collect();
@@ -359,7 +365,7 @@ impl QuoteContext<'_> {
             let sentence = format!("policy {name}: {after} of {most}");
             Limit { limit: LimitName::Policy, without, sentence }
         };
-        Policies { full: full.into_iter().map(group).collect(), in_proof }
+        Policies { full: full.into_iter().map(group).collect(), in_proof, is_known }
     }
 
     /// The answer to a request that was offered, if it still holds.

@@ -319,7 +319,7 @@ impl<'a> Priced<'a> {
         let quick = self.best(around, tries);
         let whole = self.whole_fill().map(|counts| {
             let value = self.value(&counts);
-            if self.term.crossing.is_empty() {
+            if self.term.crossing.is_empty() || self.term.shortfall(&counts) == 0 {
                 return (counts, value);
             }
             let mended = self.mended(counts.clone());

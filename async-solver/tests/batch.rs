@@ -2,29 +2,23 @@
 
 mod world;
 
-use async_solver::{QuoteContext, QuotedBatch, quote, quote_all};
+use async_solver::{QuotedBatch, quote, quote_all};
 use fleet::audit::{Violation, audit};
 use fleet::{
     CapacityRequest, Move, RegionSnapshot, RequestError, RequestsError, Rru, SnapshotParts, Targets,
 };
 use std::cell::Cell;
 use world::{
-    MEANS, TOWN, config, for_each, removal, request, reservation, rru, shortfalls, snapshot,
-    two_msbs, worlds_without_rules,
+    TOWN, config, for_each, removal, request, reservation, rru, shortfalls, snapshot, two_msbs,
+    worlds_without_rules,
 };
 
 fn ask(
     snapshot: &RegionSnapshot,
     requests: &[CapacityRequest],
 ) -> Result<QuotedBatch, RequestsError> {
-    let context = QuoteContext {
-        snapshot,
-        config: &config(),
-        warm: None,
-        offered: &[],
-        limits: None,
-        means: MEANS,
-    };
+    let config = config();
+    let context = world::context(snapshot, &config);
     quote_all(&context, requests)
 }
 
@@ -101,14 +95,7 @@ fn batch_of_one_is_answered_like_a_single_request() {
         let snapshot = snapshot(&world);
         let Some(request) = requests(&world, number.get()).into_iter().next() else { return };
         let config = config();
-        let context = QuoteContext {
-            snapshot: &snapshot,
-            config: &config,
-            warm: None,
-            offered: &[],
-            limits: None,
-            means: MEANS,
-        };
+        let context = world::context(&snapshot, &config);
         let alone = quote(&context, &request).expect("a request of this region");
         let found = ask(&snapshot, &[request]).expect("the same");
         let one = &found.answers[0];

@@ -4,7 +4,7 @@
 mod brute;
 mod world;
 
-use async_solver::{QuoteContext, SolverConfig, quote, quote_all};
+use async_solver::{SolverConfig, quote, quote_all};
 use brute::Phase1;
 use chrono::TimeDelta;
 use fleet::audit::{audit, certificate};
@@ -18,7 +18,7 @@ use proptest::sample::select;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use testkit::rows::noon;
-use world::{MEANS, config, empty, event, for_each, reservation, rru, server, snapshot, solved};
+use world::{config, empty, event, for_each, reservation, rru, server, snapshot, solved};
 
 const PLACES: [(&str, &str, &str); 4] =
     [("dc0", "m0", "k0"), ("dc0", "m1", "k1"), ("dc1", "m2", "k2"), ("dc1", "m2", "k3")];
@@ -267,14 +267,8 @@ fn plan_leaves_the_surplus_that_maintenance_needs() {
     parts.rru = vec![rru("web", "A", 1.0)];
     parts.unavailability = vec![work(0, "m0-k", 20, Some(30))];
     let region = snapshot(&parts).ahead_for_plans();
-    let context = QuoteContext {
-        snapshot: &region,
-        config: &config(),
-        warm: None,
-        offered: &[],
-        limits: None,
-        means: MEANS,
-    };
+    let config = config();
+    let context = world::context(&region, &config);
     let request = CapacityRequest {
         reservation_id: "feed".into(),
         owner: Some("feed".into()),

@@ -2,7 +2,7 @@
 
 mod world;
 
-use async_solver::{QuoteContext, quote, quote_all};
+use async_solver::{quote, quote_all};
 use fleet::audit::audit;
 use fleet::{
     PartitionColumn, PartitionParts, RequestError, RequestsError, Rru, SnapshotParts, SurvivesRow,
@@ -11,7 +11,7 @@ use fleet::{
 use proptest::strategy::Strategy;
 use std::cell::Cell;
 use world::{
-    MEANS, TOWN, config, crossed, empty, for_each, request, reservation, rru, server, shortfalls,
+    TOWN, config, crossed, empty, for_each, request, reservation, rru, server, shortfalls,
     snapshot, solved, worlds,
 };
 
@@ -44,14 +44,7 @@ fn a_request_in_a_region_with_domains_is_refused() {
     let parts = behind_one_switch(6.0, &["switch"]);
     let quoted = |parts: &SnapshotParts| {
         let (snapshot, config) = (snapshot(parts), config());
-        let context = QuoteContext {
-            snapshot: &snapshot,
-            config: &config,
-            warm: None,
-            offered: &[],
-            limits: None,
-            means: MEANS,
-        };
+        let context = world::context(&snapshot, &config);
         let asked = request("shop", 2.0);
         (quote(&context, &asked).map(|of| of.granted), quote_all(&context, &[asked]).err())
     };

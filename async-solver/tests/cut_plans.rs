@@ -26,8 +26,8 @@ fn ask(
         deadline: Some(Duration::from_millis(millis)),
         interrupted: &|| false,
     };
-    let context =
-        QuoteContext { snapshot, config: &config(), warm: None, offered, limits: None, means };
+    let config = config();
+    let context = QuoteContext { offered, means, ..world::context(snapshot, &config) };
     quote(&context, request).expect("a request of this region")
 }
 

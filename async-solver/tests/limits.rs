@@ -20,8 +20,8 @@ use stated::{Holders, Stated, drawn, seed_of, whole_of};
 use std::cell::Cell;
 use std::sync::Arc;
 use world::{
-    MEANS, TINY, TOWN, config, crossed, empty, for_each, request, reservation, rru, server,
-    shortfalls, snapshot, two_msbs, worlds,
+    TINY, TOWN, config, crossed, empty, for_each, request, reservation, rru, server, shortfalls,
+    snapshot, two_msbs, worlds,
 };
 
 fn solved_within(
@@ -328,14 +328,7 @@ fn a_plan_keeps_limits_and_names_those_in_its_way() {
     let within = |region: &RegionSnapshot| Arc::new(stated.limits(region));
     let quoted = |capacity: f64, limits: Option<LimitsOf>| {
         let config = config();
-        let context = QuoteContext {
-            snapshot: &snapshot,
-            config: &config,
-            warm: None,
-            offered: &[],
-            limits,
-            means: MEANS,
-        };
+        let context = QuoteContext { limits, ..world::context(&snapshot, &config) };
         let asked = CapacityRequest { msb_buffer: Some(false), ..request("shop", capacity) };
         quote(&context, &asked).expect("a request that makes sense")
     };
@@ -386,14 +379,7 @@ fn a_policy_that_others_are_held_by_is_named() {
     let within = |region: &RegionSnapshot| Arc::new(stated.limits(region));
     let config = config();
     let quoted = |limits: Option<LimitsOf>| {
-        let context = QuoteContext {
-            snapshot: &snapshot,
-            config: &config,
-            warm: None,
-            offered: &[],
-            limits,
-            means: MEANS,
-        };
+        let context = QuoteContext { limits, ..world::context(&snapshot, &config) };
         let asked = CapacityRequest { msb_buffer: Some(false), ..request("shop", 3.0) };
         quote(&context, &asked).expect("a request that makes sense")
     };
@@ -421,14 +407,7 @@ fn plans_keep_limits() {
         let within = |region: &RegionSnapshot| Arc::new(drawn(region, seed).limits(region));
         let config = config();
         let quoted = |limits: Option<LimitsOf>| {
-            let context = QuoteContext {
-                snapshot: &snapshot,
-                config: &config,
-                warm: None,
-                offered: &[],
-                limits,
-                means: MEANS,
-            };
+            let context = QuoteContext { limits, ..world::context(&snapshot, &config) };
             quote(&context, &request("shop", 12.0)).expect("a request that makes sense")
         };
         let (found, free) = (quoted(Some(&within)), quoted(None));

@@ -21,8 +21,7 @@ use world::{
 };
 
 fn ask(snapshot: &RegionSnapshot, request: &CapacityRequest, config: &SolverConfig) -> Quoted {
-    let context =
-        QuoteContext { snapshot, config, warm: None, offered: &[], limits: None, means: MEANS };
+    let context = world::context(snapshot, config);
     quote(&context, request).expect("a request of this region")
 }
 
@@ -250,14 +249,7 @@ fn refusals_within_limits_are_true() {
         let request = resized(&world, f64::from(all.get() % 5) - 1.0);
         let within = |region: &RegionSnapshot| Arc::new(drawn(region, seed).limits(region));
         let config = config();
-        let context = QuoteContext {
-            snapshot: &snapshot,
-            config: &config,
-            warm: None,
-            offered: &[],
-            limits: Some(&within),
-            means: MEANS,
-        };
+        let context = QuoteContext { limits: Some(&within), ..world::context(&snapshot, &config) };
         let answer = quote(&context, &request).expect("a request of this region");
         let stated = drawn(&answer.region, seed);
         // Without limits others are served first, too, so what they keep is more.
@@ -411,18 +403,12 @@ fn grant_moves_no_more_in_use_servers_than_needed() {
 fn refusal_without_time_says_so() {
     let snapshot = snapshot(&crowded());
     let means = Means { deadline: Some(Duration::ZERO), ..MEANS };
-    let context = QuoteContext {
-        snapshot: &snapshot,
-        config: &config(),
-        warm: None,
-        offered: &[],
-        limits: None,
-        means,
-    };
+    let config = config();
+    let context = QuoteContext { means, ..world::context(&snapshot, &config) };
     let refusal = quote(&context, &request("web", 4.0)).expect("a request of this region").refusal;
     let shortfall = refusal.expect("one is free in each MSB").shortfall;
     assert_eq!(shortfall.reason, ShortfallReason::NotFoundInTime);
     assert!(shortfall.sentence.contains("RRU were found within 0 s"), "{}", shortfall.sentence);
     // With time, ads moves to the other type.
-    assert!(ask(&snapshot, &request("web", 4.0), &config()).refusal.is_none());
+    assert!(ask(&snapshot, &request("web", 4.0), &config).refusal.is_none());
 }

@@ -20,7 +20,9 @@ impl Run<'_> {
         }
         self.add_columns(&mut master, &best);
         self.keep_point(&best);
-        let positive: Vec<f64> = best.prices.iter().copied().filter(|price| *price > 0.0).collect();
+        // The box is around the prices that the columns of the problem share.
+        let shared = &best.prices[..self.model.shared_prices()];
+        let positive: Vec<f64> = shared.iter().copied().filter(|price| *price > 0.0).collect();
         let mut radius = PARAMS.master.first_radius * positive.iter().sum::<f64>()
             / positive.len().max(1) as f64;
         let (mut failures, mut fractional) = (0, None);

@@ -2,7 +2,9 @@
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
 use async_solver::backend::{InProcess, LpProblem, LpRequest};
-use async_solver::{Backend, LpJob, Means, SolveEnv, SolveOutcome, SolverConfig, WarmStart, solve};
+use async_solver::{
+    Backend, LpJob, Means, QuoteContext, SolveEnv, SolveOutcome, SolverConfig, WarmStart, solve,
+};
 use fleet::audit::audit;
 use fleet::{
     AffinityRow, AllowedDatacenterRow, CapacityRequest, PartitionColumn, PartitionParts,
@@ -31,6 +33,11 @@ pub const MEANS: Means = Means {
     deadline: None,
     interrupted: &|| false,
 };
+
+/// A plan of a region without warm start, offers and limits.
+pub fn context<'a>(snapshot: &'a RegionSnapshot, config: &'a SolverConfig) -> QuoteContext<'a> {
+    QuoteContext { snapshot, config, warm: None, offered: &[], limits: None, means: MEANS }
+}
 
 /// A clock that goes on by a millisecond each time it is read: time without waiting.
 #[derive(Default)]

@@ -307,14 +307,14 @@ fn rest_of(
                 && let Some(&seat) = seat_of.get(&(term, item))
             {
                 // Cells take the place of pools, and items of a seat may count differently in limits.
-                let rows = lp.rows_of(column).filter(|&row| row as usize >= model.prices());
+                let rows = lp.rows_of(column).filter(|&row| row as usize >= model.shared_prices());
                 rows_of.entry(seat).or_insert_with(|| rows.collect());
             }
         }
     }
     // Of no reservation, and so after all others.
     is_kept[lp.excess_columns()].fill(true);
-    let limits = index(model.pools.len())..index(model.prices());
+    let limits = index(model.pools.len())..index(model.shared_prices());
     let rows: Vec<u32> = rows_of.values().flatten().copied().chain(limits).collect();
     let part = part_of(lp, &without, &is_kept, &rows);
     let of_term = |&term: &u32| lp.columns_of(term as usize).map(move |(column, _)| (column, term));
