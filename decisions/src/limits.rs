@@ -75,20 +75,27 @@ impl Room {
         self.set(server, to);
     }
 
-    /// Notes that a server goes to the shared buffer of its type, or becomes free without one.
-    pub fn becomes_spare(&mut self, server: &ServerName) {
-        let Some(limits) = &self.limits else { return };
+    /// Notes that a server goes to the shared buffer of its type, or becomes free without one. Returns the server and who
+    /// held it; `None`: it is not known.
+    pub fn becomes_spare(
+        &mut self,
+        server: &ServerName,
+    ) -> Option<(ServerIx, Option<ReservationIx>)> {
+        let limits = self.limits.clone()?;
         let region = limits.region();
-        let Some(server) = region.server(server) else { return };
+        let server = region.server(server)?;
         let ty = region.servers[server.ix()].hardware_type;
         let buffer = region
             .reservations
             .iter()
             .position(|of| of.kind == ReservationKind::SharedBuffer && of.value(ty).is_some());
+        let before = self.holder(&*limits, server);
         self.set(server, buffer.map(ReservationIx::new));
+        Some((server, before))
     }
 
-    fn set(&mut self, server: ServerIx, to: Option<ReservationIx>) {
+    /// Notes the next holder of a server that is known.
+    pub fn set(&mut self, server: ServerIx, to: Option<ReservationIx>) {
         let Some(limits) = self.limits.clone() else { return };
         let from = self.holder(&*limits, server);
         for (holder, sign) in [(from, -1), (to, 1)] {

@@ -58,8 +58,8 @@ pub struct Repaired {
 }
 
 /// The repaired servers that should return to their reservations, in place of their spares: those with which as much
-/// of C is guaranteed as with the spare, and no limit is exceeded. Then the shared buffer gets its spare back, and both are spread as before
-/// the failure.
+/// of C is guaranteed as with the spare, and no limit is exceeded further. Then the shared buffer gets its spare back, and
+/// both are spread as before the failure.
 pub fn returning<'a>(
     repaired: &'a [Repaired],
     context: &SpareContext,
@@ -84,12 +84,14 @@ pub fn returning<'a>(
         *after.entry(&of.msb).or_default() += value(&of.hardware_type);
         let fits = context.fits(&of.reservation, &of.msb, after[&of.msb]);
         *after.entry(&of.spare_msb).or_default() -= value(&of.spare_hardware_type);
+        if !fits || guaranteed(&after) < guaranteed(held) {
+            return false;
+        }
         let mut then = room.clone();
         then.becomes_spare(&of.spare);
-        let keeps = then.keeps(&of.server, &of.reservation);
-        let goes = fits && keeps && guaranteed(&after) >= guaranteed(held);
+        then.goes(&of.server, Some(&of.reservation));
+        let goes = then.exceeded_since(room, [(&of.server, &of.reservation)]).is_empty();
         if goes {
-            then.goes(&of.server, Some(&of.reservation));
             (*held, *room) = (after, then);
         }
         goes
@@ -131,13 +133,13 @@ pub fn choose(
     waiting.sort_by(|a, b| (a.priority, a.since, &a.server).cmp(&(b.priority, b.since, &b.server)));
     for of in waiting {
         // A server that is replaced leaves room.
-        choice.room.becomes_spare(&of.server);
+        let before = choice.room.becomes_spare(&of.server);
         let is_replaced = match choice.best(of) {
             Some(kind) => choice.give(of, kind),
             None => choice.pass_on(of),
         };
-        if !is_replaced {
-            choice.room.goes(&of.server, Some(&of.reservation));
+        if let (false, Some((server, holder))) = (is_replaced, before) {
+            choice.room.set(server, holder);
         }
     }
     *room = choice.room;

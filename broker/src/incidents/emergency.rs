@@ -48,10 +48,15 @@ pub(crate) mod sql {
                 AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
                 AND NOT EXISTS (SELECT FROM outages o WHERE o.msb_id = k.msb_id AND o.ended_at IS NULL) \
             GROUP BY 1, 2, 3 ORDER BY 1, 2, 3";
+        /// Those of the chosen servers that nothing else has taken since they were read.
         TAKE = "UPDATE servers s SET target_pending = true, target_reservation_id = r.reservation_id, \
                 target_version = $3, target_origin = 'emergency' \
             FROM reservations r WHERE r.reservation = $1 AND s.server = ANY ($2) AND NOT s.target_pending \
+                AND (s.current_reservation_id IS NULL OR EXISTS (SELECT FROM reservations b \
+                    WHERE b.reservation_id = s.current_reservation_id AND b.kind = 'shared_buffer')) \
                 AND NOT EXISTS (SELECT FROM servers_out_of_use(true) AS u WHERE u = s.server_id) \
+                AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = s.server_id) \
+                AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
             RETURNING s.server::text";
         /// What the emergencies of a reservation were granted and have not given back.
         OPEN = "SELECT coalesce(sum(granted_micro), 0)::bigint FROM emergencies \

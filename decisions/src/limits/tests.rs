@@ -173,6 +173,7 @@ fn a_repaired_server_does_not_return_above_a_limit() {
     assert_eq!(returns(Room::default()), 1);
     assert_eq!(returns(limit(&["r0"], 1)), 0, "w0 is there");
     assert_eq!(returns(limit(&["r0", "r1"], 2)), 1, "its spare leaves");
+    assert_eq!(returns(limit(&["r0", "r1"], 1)), 1, "no further above it than with the spare");
 }
 
 #[test]
