@@ -118,6 +118,8 @@ pub struct LimitsByRegion {
     policies: Policies,
     extra: Vec<ExtraTable>,
     compiled: Mutex<Compiled>,
+    /// Held by who compiles.
+    compiles: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -148,8 +150,8 @@ impl LimitsByRegion {
         files: impl IntoIterator<Item = (&'a str, &'a str)>,
         extra: Vec<ExtraTable>,
     ) -> Result<LimitsByRegion, RegionPoliciesError> {
-        let (policies, compiled) = (Policies::parse(files)?, Mutex::default());
-        Ok(LimitsByRegion { policies, extra, compiled })
+        let policies = Policies::parse(files)?;
+        Ok(LimitsByRegion { policies, extra, ..LimitsByRegion::default() })
     }
 
     /// The file that defines a view.
@@ -166,17 +168,27 @@ impl LimitsByRegion {
             return Ok(Arc::default());
         }
         let held = || self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        let reads = held().reads.clone();
-        let key = reads.map(|reads| reads.fingerprint(region));
+        let key = || {
+            let reads = held().reads.clone();
+            reads.map(|reads| reads.fingerprint(region))
+        };
+        let before = key();
+        if let Some(known) = before.and_then(|key| held().used(key)) {
+            return Ok(known);
+        }
+        // One caller compiles; others look again.
+        let _compiles = self.compiles.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = before.or_else(key);
         if let Some(known) = key.and_then(|key| held().used(key)) {
             return Ok(known);
         }
         let world = World::region_with(region, &self.extra)?;
         let (limits, reads) = limits_and_reads(&self.policies, &world, region)?;
         let limits = Arc::new(limits);
+        let key = key.unwrap_or_else(|| reads.fingerprint(region));
         let mut held = held();
         held.limits.truncate(KEPT - 1);
-        held.limits.push_front((reads.fingerprint(region), Arc::clone(&limits)));
+        held.limits.push_front((key, Arc::clone(&limits)));
         held.reads = Some(reads);
         Ok(limits)
     }
