@@ -160,7 +160,7 @@ fn compound(rates: &[f64], servers: usize) -> Vec<f64> {
     let mean: f64 = sizes.iter().map(|(_, servers)| servers).sum();
     // Not from e to the minus of all rates, which is 0 for large ones: relative to each other.
     let mut weights = vec![1.0];
-    let mut sum = 1.0;
+    let (mut sum, mut last) = (1.0, 0);
     // The tail counts as "all are down", so most of it is needed.
     let most = servers.saturating_mul(2) + mean as usize;
     while weights.len() <= most.min(SERVERS_MAX) {
@@ -169,7 +169,11 @@ fn compound(rates: &[f64], servers: usize) -> Vec<f64> {
         let next = terms.map(|(k, servers)| servers * weights[n - k]).sum::<f64>() / n as f64;
         weights.push(next);
         sum += next;
-        if n as f64 > mean && is_over(rates.len(), &weights, TAIL * sum) {
+        if next >= TAIL * sum {
+            last = n;
+        }
+        // Not even the largest burst raises the weights again.
+        if n as f64 > mean && n - last >= rates.len().max(1) {
             break;
         }
         if sum > 1e250 {
@@ -178,12 +182,6 @@ fn compound(rates: &[f64], servers: usize) -> Vec<f64> {
         }
     }
     weights.into_iter().map(|weight| weight / sum).collect()
-}
-
-/// Whether not even the largest burst raises the weights again: as many as it is large are below the least.
-fn is_over(burst: usize, weights: &[f64], least: f64) -> bool {
-    let last = weights.len().checked_sub(burst.max(1)).and_then(|from| weights.get(from..));
-    last.is_some_and(|last| last.iter().all(|weight| *weight < least))
 }
 
 /// What spares did over a range of time.

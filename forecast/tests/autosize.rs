@@ -109,6 +109,21 @@ fn whole(demand: &[f64]) -> Series {
 
 const TERMS: Terms = Terms { chance: 0.01, min: 10.0, max: 2_000.0 };
 
+/// Demand that returns from a pause is far above the request of the pause, which says nothing of other hours.
+#[test]
+fn one_return_from_a_pause_is_one_short_hour() {
+    let mut demand = demand(5, 56);
+    demand[30 * DAY..44 * DAY].fill(0.0);
+    let terms = Terms { min: 1.0, ..TERMS };
+    let found = backtest(&whole(&demand), &terms).expect("long enough");
+    let chosen = found.tried[found.recommended.expect("a pair keeps 1 %")];
+    assert!(
+        matches!(chosen.sizing, Sizing::Follows { cooldown_seconds: 14_400, .. })
+            && chosen.outcome.short_hours == 1,
+        "{chosen:?}"
+    );
+}
+
 /// What a back-test says of a pair is what its decisions do, one by one.
 #[test]
 fn a_back_test_decides_as_a_server_does() {

@@ -136,6 +136,15 @@ fn a_type_without_failures_is_like_the_fleet() {
 }
 
 #[test]
+fn servers_that_are_back_at_the_end_of_the_history_are_not_out() {
+    let outage = |server: u32| Outage { server, start: 90 * HOUR, end: 100 * HOUR };
+    let outages: Vec<Outage> = (0..20).map(outage).collect();
+    let down = alone(&outages, 100, 60, 1_000).expect("a history");
+    // Twenty servers for ten hours of a hundred, and they failed just now.
+    assert!(down.mean() < 10.0, "{}", down.mean());
+}
+
+#[test]
 fn servers_that_are_out_for_hours_stay_out() {
     let outage = |server: u32| Outage { server, start: 90 * HOUR, end: i64::MAX };
     let outages: Vec<Outage> = (0..20).map(outage).collect();

@@ -2,7 +2,7 @@
 //!
 //! The first quarter of the history, a week at least, is only learnt from. In the rest a request is decided every ten minutes as
 //! [`decide`](super::decide) does, for each pair of a grid. Recommended is the one with the least idle capacity whose share of
-//! short hours is accepted, both seen and to be expected.
+//! short hours is accepted, both seen and to be expected; less than one hour to be expected counts as none.
 //!
 //! A pair that was never short in two weeks may have been near it every day. What is to be expected follows from the hours in
 //! which demand came closest to the request: their ratios have an exponential tail. Without it the cheapest of 40 pairs is
@@ -30,6 +30,10 @@ const EVERY: u32 = 600;
 
 /// The share of hours, those in which demand came closest to the request, that say how often it will exceed it.
 const CLOSEST: f64 = 0.2;
+
+/// The largest ratio of demand to request that counts: an hour is short however far. A small request that demand returns to after a pause
+/// says nothing of others.
+const FAR_ABOVE: f64 = 2.0;
 
 /// Hours without which they say nothing.
 const CLOSEST_LEAST: usize = 5;
@@ -266,7 +270,7 @@ impl Requested {
             let Some((peak, size)) = known.reduce(f64::max).zip(at(begin)) else { continue };
             outcome.hours += 1;
             outcome.short_hours += usize::from(peak > size);
-            ratios.push(if peak > 0.0 { peak / size } else { 0.0 });
+            ratios.push(if peak > 0.0 { (peak / size).min(FAR_ABOVE) } else { 0.0 });
         }
         outcome.expected_short_share = share_above_one(ratios).max(outcome.short_share());
         for (demand, size) in range.clone().filter_map(|step| series.get(step).zip(at(step))) {

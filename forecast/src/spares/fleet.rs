@@ -142,7 +142,7 @@ impl Seen {
                 add(&mut seen.times, count, seconds);
             }
         }
-        let lasts = |of: &&Outage| of.end >= end && of.start.saturating_add(LASTING) <= end;
+        let lasts = |of: &&Outage| of.end > end && of.start.saturating_add(LASTING) <= end;
         seen.lasting = of.outages.iter().filter(lasts).count() as f64;
 
         let mut known: Vec<(u32, i64)> = (of.outages.iter())
