@@ -7,6 +7,7 @@
 //! | [`plans`] | plans of changes |
 //! | [`contracts`] | churn contracts and their use |
 //! | [`autosize`] | requests that follow demand |
+//! | [`buffers`] | shared buffers beside failures, and headroom |
 //! | [`policies`] | policies in SQL that solves keep |
 //! | [`quotas`] | limits of owners |
 //! | [`region`] | settings, hardware types, elastic reservations, RRU profiles |
@@ -42,6 +43,7 @@ use serde::{Deserialize, Deserializer};
 
 pub mod approval;
 pub mod autosize;
+pub mod buffers;
 pub mod contracts;
 pub mod drills;
 pub mod emergencies;

@@ -31,6 +31,7 @@
     const drawn = (values) => (log ? values.map((v) => (v === null ? null : Math.max(v, edges[0]))) : values);
     const axis = { stroke: colour("dim"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, space: 84, font: "12px system-ui, sans-serif" };
     const time = of.across === "time";
+    const across = of.across === "servers" ? units.count : units.seconds;
     // A single point needs a range: half an hour on each side. Percentages that round to zero are drawn as zero.
     const still = time && of.at.length > 0 && of.at[0] === of.at[of.at.length - 1];
     const around = of.span ? () => of.span : still ? () => [of.at[0] - 1800, of.at[0] + 1800] : undefined;
@@ -46,9 +47,9 @@
     }));
     const options = {
       width: element.clientWidth, height: 240, bands, series: [{
-        label: of.across_label, value: (u, v) => (v === null ? "\u2013" : time ? wall(v).slice(0, 16).replace("T", " ") : units.seconds(v)),
+        label: of.across_label, value: (u, v) => (v === null ? "\u2013" : time ? wall(v).slice(0, 16).replace("T", " ") : across(v)),
       }, ...series],
-      axes: [{ ...axis, values: time ? (_, ticks) => ticks.map((v, at) => moment(v, ticks[at - 1], ticks)) : (_, ticks) => ticks.map((v) => units.seconds(v)) },
+      axes: [{ ...axis, values: time ? (_, ticks) => ticks.map((v, at) => moment(v, ticks[at - 1], ticks)) : (_, ticks) => ticks.map((v) => across(v)) },
         { ...axis, size: 78, space: 34, ...(log && { splits: () => Array.from({ length: decades[1] - decades[0] + 1 }, (_, at) => 10 ** (decades[0] + at)), filter: (_, ticks) => ticks }),
           values: (_, ticks) => ticks.map((v) => (v === null ? "" : show(v))) }],
       scales: { x: { time, range: around }, y: { distr: log ? 3 : 1, range: log ? () => edges : (_, low, high) => [0, Math.max(high * 1.08, least) || 1] } },

@@ -9,6 +9,7 @@
 //! | `sampler` | samples of the region over time |
 //! | `autosize_advice` | which quantile and cooldown the history of a reservation recommends |
 //! | `supply` | how long the servers of each hardware type last |
+//! | `warm_capacity` | shared buffers that failures need, and headroom for growth |
 //! | `local` | the unix socket for administrators of this machine |
 //! | `archive`, `rehearsal`, `policies` | interfaces that `ras` implements: files of solves, simulated decisions, the compiler of policies |
 //!
@@ -29,6 +30,7 @@ mod region_summary;
 mod rehearsal;
 mod sampler;
 mod supply;
+mod warm_capacity;
 mod web;
 
 pub use api::probes::region_status;
@@ -52,7 +54,7 @@ use axum_server::tls_rustls::RustlsAcceptor;
 use broker::{AllocatorView, Broker};
 use control::{
     ChangeNotifier, EventBatcher, LiveFeed, PlanQueue, Planner, RegionCache, RemotePlanner,
-    admission, autosize,
+    admission, autosize, buffers,
 };
 use fleet::pace::Limits as MoveLimits;
 use http::auth::cache::TokenCache;
@@ -71,6 +73,7 @@ use std::sync::Arc;
 use supply::SupplyCache;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use warm_capacity::WarmCapacityCache;
 
 /// The OpenAPI description, as served and as committed in the repository.
 pub fn openapi() -> String {
@@ -244,12 +247,13 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, Sampler) {
     let decides = settings.planner.is_some();
     let summaries = RegionSummaries::default();
     let region = RegionCache::start(broker.clone(), &notifier);
-    let supply = SupplyCache::default();
+    let (supply, warm) = (SupplyCache::default(), WarmCapacityCache::default());
     let sampler = Sampler {
         broker: broker.clone(),
         region: region.clone(),
         summaries: summaries.clone(),
         supply: supply.clone(),
+        warm: warm.clone(),
     };
     let site = Site {
         tokens: TokenCache::start(settings.authority, broker.clone(), rate, secure),
@@ -267,6 +271,7 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, Sampler) {
         approval_above: settings.approval_above,
         region_summaries: summaries,
         supply,
+        warm,
         autosize_advice: AutosizeAdvice::default(),
         notifier,
         archive: settings.archive,
@@ -276,7 +281,9 @@ fn router(broker: Broker, settings: PortalSettings) -> (Router, Sampler) {
     };
     if decides {
         tokio::spawn(admission::worker::run(site.admission(), site.submitted.clone()));
-        tokio::spawn(autosize::run(site.broker.clone(), Arc::downgrade(&site.submitted)));
+        let running = || Arc::downgrade(&site.submitted);
+        tokio::spawn(autosize::run(site.broker.clone(), running()));
+        tokio::spawn(buffers::run(site.broker.clone(), site.region.clone(), running()));
     }
     let (routes, description) = api::routes().split_for_parts();
     let description = Arc::new(Described::new(&description));

@@ -3,6 +3,7 @@
 use crate::http::Problem;
 use crate::region_summary::{RegionSummaries, RegionSummary, unreadable};
 use crate::supply::SupplyCache;
+use crate::warm_capacity::WarmCapacityCache;
 use broker::{Broker, RegionSample, UsageCell, UsageCount};
 use control::RegionCache;
 use fleet::{RegionSnapshot, Rru};
@@ -22,14 +23,16 @@ pub(crate) struct Sampler {
     pub(crate) region: RegionCache,
     pub(crate) summaries: RegionSummaries,
     pub(crate) supply: SupplyCache,
+    pub(crate) warm: WarmCapacityCache,
 }
 
 impl Sampler {
-    /// Takes samples without end, and says after each day and each order how long servers last.
+    /// Takes samples without end; says after each day and each order how long servers last, and every ten minutes how many must be warm.
     pub(crate) async fn run(self) -> Infallible {
         tokio::select! {
             never = self.take_all() => never,
             never = self.supply.follow(&self.broker, &self.region) => never,
+            never = self.warm.follow(&self.broker, &self.region) => never,
         }
     }
 

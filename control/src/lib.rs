@@ -5,6 +5,8 @@
 //! |---|---|
 //! | [`admission`] | plans and applies changes; its worker decides submitted requests |
 //! | [`autosize`] | requests that follow demand, resized every ten minutes |
+//! | [`buffers`] | shared buffers that follow failures, resized every ten minutes |
+//! | [`failure_history`] | the failures of a region, by hardware type |
 //! | [`planner`] | the interface to the solver |
 //! | [`plan_deadline`] | how long a plan may search |
 //! | [`plan_queue`] | plans made in this process: a bounded queue, two at a time |
@@ -21,9 +23,11 @@
 
 pub mod admission;
 pub mod autosize;
+pub mod buffers;
 pub mod change_notifier;
 mod error;
 pub mod event_batcher;
+pub mod failure_history;
 pub mod live_feed;
 pub mod plan_deadline;
 pub mod plan_queue;

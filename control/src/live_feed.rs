@@ -108,6 +108,8 @@ impl Topic {
             | Action::QuotaSet
             | Action::AutosizeSet
             | Action::AutosizeRemoved
+            | Action::BufferAutosizeSet
+            | Action::BufferAutosizeRemoved
             | Action::PolicySet
             | Action::PolicyWithdrawn
             | Action::ProfileSet

@@ -11,6 +11,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`autosize`] | requests that follow demand: keep, grow or shrink |
+//! | [`buffers`] | shared buffers that follow failures: keep, grow or shrink |
 //! | [`long`] | daily series, weeks ahead: methods, back-test |
 //! | [`orders`] | what to order, cancel and decommission |
 //! | [`series`] | the validated series: start, step and values, missing ones marked |
@@ -21,6 +22,7 @@
 //! | [`tune`] | families of methods, the one that a training range chooses, the frontier |
 
 pub mod autosize;
+pub mod buffers;
 pub mod long;
 pub mod orders;
 mod random;

@@ -5,6 +5,12 @@ use crate::spares::{self, Down, Failures, Outage, OutageError, SpareType, judge,
 use serde::Serialize;
 use std::ops::Range;
 
+/// Failures that begin at most this long after the one before are one burst, by default; in seconds.
+pub const BURST: i64 = 300;
+
+/// A server out for longer is replaced by an order, by default; in seconds.
+pub const LOST_AFTER: i64 = 3 * 86_400;
+
 /// What is known of a hardware type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypeHistory {

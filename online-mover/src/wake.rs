@@ -85,6 +85,8 @@ impl Wake {
             | Action::QuotaSet
             | Action::AutosizeSet
             | Action::AutosizeRemoved
+            | Action::BufferAutosizeSet
+            | Action::BufferAutosizeRemoved
             | Action::PolicySet
             | Action::PolicyWithdrawn
             | Action::SolveRequested

@@ -3,6 +3,7 @@
 
 mod apply;
 mod autosize;
+mod buffer;
 mod config;
 mod contract;
 mod files;
@@ -29,6 +30,9 @@ mod token;
 
 pub use apply::{Apply, Explain, ExplainResult, Next};
 pub use autosize::{AutosizeAction, AutosizeOf, SetAutosize};
+pub use buffer::{
+    Buffer, BufferAction, BufferAutosizeAction, BufferAutosizeOf, SetBufferAutosize, WarmChance,
+};
 pub use config::ConfigAction;
 pub use contract::{ContractAction, ContractOf, SetContract};
 pub use files::{Audit, Demo, FleetProfile, Generate, Inspect, Report, Solve, State};
@@ -62,9 +66,8 @@ pub use postgres::StoreOptions;
 pub use profile::{Profile, ProfileAction};
 pub use read::{Filter, Get, Kind, List, One, TableOptions, Watching};
 pub use region::{
-    Buffer, BufferAction, Elastic, ElasticAction, Hardware, HardwareAction, OrRule, Quota,
-    QuotaAction, RegionAction, ServerAction, ServerEdit, ServerFile, SetElastic, SetQuota,
-    SetRegion,
+    Elastic, ElasticAction, Hardware, HardwareAction, OrRule, Quota, QuotaAction, RegionAction,
+    ServerAction, ServerEdit, ServerFile, SetElastic, SetQuota, SetRegion,
 };
 pub use request::{
     AskingOptions, CancelRequest, ChangeOptions, CreateRequest, DeleteRequest, OrNever, OrRegion,

@@ -99,6 +99,8 @@ impl AffectedServers {
             | Action::QuotaSet
             | Action::AutosizeSet
             | Action::AutosizeRemoved
+            | Action::BufferAutosizeSet
+            | Action::BufferAutosizeRemoved
             | Action::PolicySet
             | Action::PolicyWithdrawn
             | Action::SolveRequested

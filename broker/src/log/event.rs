@@ -190,7 +190,20 @@ events! {
     }
     ProfileRemoved { before_rru: BTreeMap<&'a HardwareTypeName, f64> }
     RegionSettingsSet { before: &'a RegionSettings, after: &'a RegionSettings }
-    SharedBufferSet { before: Option<BufferSize>, servers: Option<f64>, listed: bool }
+    SharedBufferSet {
+        before: Option<BufferSize>,
+        servers: Option<f64>,
+        listed: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        why: Option<&'a str>,
+    }
+    BufferAutosizeSet {
+        chance_micro: u32,
+        min_servers: u32,
+        max_servers: u32,
+        cooldown_seconds: i32,
+    }
+    BufferAutosizeRemoved {}
     ElasticSet { before: Option<ElasticTerms<'a>>, after: Option<ElasticTerms<'a>> }
     ElasticEnded { before: ElasticTerms<'a>, borrows: u64 }
     HardwareTypeAdded {}

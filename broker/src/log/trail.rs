@@ -121,6 +121,10 @@ pub enum Action {
     /// The shared buffer of a hardware type was given a fixed size, or the region's fraction. Subject: the
     /// type.
     SharedBufferSet,
+    /// The shared buffer of a hardware type follows its failures from now on, or in another way. Subject: the type.
+    BufferAutosizeSet,
+    /// The shared buffer of a hardware type no longer follows its failures. Subject: the type.
+    BufferAutosizeRemoved,
     /// An elastic reservation was created or changed. Subject: the reservation.
     ElasticSet,
     /// An elastic reservation was ended; it is removed once it borrows nothing. Subject: the reservation.
@@ -185,6 +189,8 @@ impl Action {
                 | Action::QuotaSet
                 | Action::AutosizeSet
                 | Action::AutosizeRemoved
+                | Action::BufferAutosizeSet
+                | Action::BufferAutosizeRemoved
                 | Action::PolicySet
                 | Action::PolicyWithdrawn
                 | Action::SolveRequested
@@ -267,6 +273,8 @@ impl Action {
             | Action::ProfileSet
             | Action::ProfileRemoved
             | Action::SharedBufferSet
+            | Action::BufferAutosizeSet
+            | Action::BufferAutosizeRemoved
             | Action::HardwareTypeRenamed
             | Action::HardwareTypeRemoved
             | Action::HardwareTypeAdded => Subject::Name,
@@ -274,7 +282,7 @@ impl Action {
     }
 
     /// Every action.
-    pub const ALL: [Action; 65] = [
+    pub const ALL: [Action; 67] = [
         Action::SnapshotLoaded,
         Action::TargetsPublished,
         Action::UnavailabilityRecorded,
@@ -319,6 +327,8 @@ impl Action {
         Action::ProfileRemoved,
         Action::RegionSettingsSet,
         Action::SharedBufferSet,
+        Action::BufferAutosizeSet,
+        Action::BufferAutosizeRemoved,
         Action::ElasticSet,
         Action::ElasticEnded,
         Action::HardwareTypeAdded,
@@ -389,6 +399,8 @@ impl Action {
             Action::ProfileRemoved => "profile_removed",
             Action::RegionSettingsSet => "region_settings_set",
             Action::SharedBufferSet => "shared_buffer_set",
+            Action::BufferAutosizeSet => "buffer_autosize_set",
+            Action::BufferAutosizeRemoved => "buffer_autosize_removed",
             Action::ElasticSet => "elastic_set",
             Action::ElasticEnded => "elastic_ended",
             Action::HardwareTypeAdded => "hardware_type_added",

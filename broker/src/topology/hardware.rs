@@ -110,7 +110,7 @@ impl HardwareType {
 }
 
 /// Locks the region; error: unknown type.
-async fn hold(db: &mut PgConnection, name: &HardwareTypeName) -> Result<(), EditError> {
+pub(crate) async fn hold(db: &mut PgConnection, name: &HardwareTypeName) -> Result<(), EditError> {
     sqlx::query(load::sql::LOCK).execute(&mut *db).await.doing("locking the region")?;
     let there: Option<bool> = if name.contains('\0') {
         None

@@ -1,5 +1,6 @@
-//! The parts of a region: places, hardware types, orders of hardware, RRU profiles; operators' edits; decommissions.
+//! The parts of a region: places, hardware types, shared buffers, orders of hardware, RRU profiles; operators' edits; decommissions.
 
+pub(crate) mod buffer_autosize;
 pub(crate) mod decommission;
 pub(crate) mod edit;
 pub(crate) mod edit_error;
@@ -11,6 +12,7 @@ pub(crate) mod places;
 pub(crate) mod profile;
 pub(crate) mod shared_buffer;
 
+pub use buffer_autosize::{BufferAutosize, BufferAutosizeState, BufferDecision, BufferDue};
 pub use decommission::Decommission;
 pub use edit::{EditAnswer, StoredSettings};
 pub use edit_error::EditError;
@@ -23,6 +25,7 @@ pub use profile::{ProfileError, RruProfile};
 
 /// The statements of this room, by module and name.
 pub(crate) const STATEMENTS: &[crate::Statements] = &[
+    buffer_autosize::sql::ALL,
     decommission::sql::ALL,
     edit::sql::ALL,
     elastic::sql::ALL,

@@ -12,7 +12,7 @@ use fleet::edit;
 
 impl Broker {
     /// Sets the shared buffer of a hardware type to a fixed number of servers; `None`: to the region's
-    /// fraction. `seen`: only if this is the current version.
+    /// fraction. `seen`: only if this is the current version. `why`: the reason, for the audit trail.
     ///
     /// # Errors
     /// [`EditError`], with every invalid field.
@@ -22,6 +22,7 @@ impl Broker {
         hardware_type: &HardwareTypeName,
         servers: Option<f64>,
         seen: Option<&str>,
+        why: Option<&str>,
     ) -> Result<Seq, EditError> {
         let mut change = AuditedTx::begin(self, actor).await?;
         let db = change.connection();
@@ -36,7 +37,7 @@ impl Broker {
         let before = before.and_then(|of| of.buffer);
         let before = before.map(|of| BufferSize { servers: of.wanted, listed: of.listed });
         let listed = servers.is_some();
-        change.record(hardware_type, Event::SharedBufferSet { before, servers, listed });
+        change.record(hardware_type, Event::SharedBufferSet { before, servers, listed, why });
         Ok(change.commit().await?)
     }
 }

@@ -164,6 +164,7 @@ async fn words_match_the_schema() {
     assert_eq!(words(&database, "capacity_requests_change_check").await, kinds);
     let actions = AutosizeAction::ALL.map(|action| action.as_str().to_owned()).into();
     assert_eq!(words(&database, "autosizes_action_check").await, actions);
+    assert_eq!(words(&database, "buffer_autosizes_action_check").await, actions);
     let metrics = AutosizeMetric::ALL.map(|metric| metric.as_str().to_owned()).into();
     assert_eq!(words(&database, "autosizes_metric_check").await, metrics);
     let kinds = words(&database, "promises_kind_check").await;

@@ -1,8 +1,10 @@
 //! Metrics in the text format of Prometheus.
 
 mod supply;
+mod warm;
 
 use crate::supply::RegionSupply;
+use crate::warm_capacity::WarmCapacity;
 use broker::{
     EmergencyState, FailedMoveCount, FailureReason, JobKind, JobState, LastSolve, Metrics,
     MoveOrigin, MoveReason, MoverSeconds, REPLACED_WITHIN, ReplacementState, STATEMENT_WITHIN,
@@ -33,6 +35,8 @@ pub(crate) struct ProcessMetrics {
     pub(crate) region: Option<Arc<CachedRegion>>,
     /// How long servers last, as computed last.
     pub(crate) supply: Option<Arc<RegionSupply>>,
+    /// Shared buffers and headroom, as computed last.
+    pub(crate) warm: Option<Arc<WarmCapacity>>,
     /// Groups of policies that are above their limits; `None`: it is not known.
     pub(crate) exceeded: Option<usize>,
     /// SQL statements and their durations.
@@ -201,6 +205,10 @@ fn process(page: &Page, here: &ProcessMetrics) -> Result<(), prometheus::Error> 
     )?;
     if let Some(of) = &here.supply {
         supply::write(page, of, here.shown == ShownReservations::All)?;
+    }
+    // Types and datacenters are named to callers that may read the region.
+    if let Some(of) = here.warm.as_ref().filter(|_| here.shown == ShownReservations::All) {
+        warm::write(page, of, here.region.as_deref())?;
     }
     match &here.region {
         Some(held) => {

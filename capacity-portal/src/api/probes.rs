@@ -145,9 +145,10 @@ async fn numbers(State(site): State<Site>, caller: Result<Caller, Problem>) -> R
     };
     let (plans, region) = (site.plan_queue.under_way(), site.region.latest());
     let (statements, supply) = (broker::statement_times(), site.supply.latest());
+    let warm = site.warm.latest();
     let groups = site.groups_now();
     let exceeded = groups.map(|of| of.iter().filter(|of| of.is_exceeded()).count());
-    let here = ProcessMetrics { plans, region, supply, exceeded, statements, shown };
+    let here = ProcessMetrics { plans, region, supply, warm, exceeded, statements, shown };
     match metrics::text(read.as_ref(), &here) {
         Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
         Err(error) => {

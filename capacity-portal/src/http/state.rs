@@ -10,6 +10,7 @@ use crate::policies::{GroupNow, JudgePolicies};
 use crate::region_summary::RegionSummaries;
 use crate::rehearsal::Rehearse;
 use crate::supply::SupplyCache;
+use crate::warm_capacity::WarmCapacityCache;
 use axum::extract::FromRef;
 use broker::{AllocatorView, Broker};
 use control::{
@@ -50,6 +51,7 @@ pub(crate) struct Site {
     pub(crate) approval_above: Option<u64>,
     pub(crate) region_summaries: RegionSummaries,
     pub(crate) supply: SupplyCache,
+    pub(crate) warm: WarmCapacityCache,
     pub(crate) autosize_advice: AutosizeAdvice,
     /// Whether metrics of single reservations need no token even where reads do.
     pub(crate) open_metrics: bool,

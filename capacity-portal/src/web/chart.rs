@@ -16,6 +16,8 @@ pub(super) enum Across {
     Time,
     /// Seconds since a beginning.
     Seconds,
+    /// Numbers of servers.
+    Servers,
 }
 
 /// The unit of the values.
@@ -106,7 +108,7 @@ impl Chart<'_> {
             Some(json!({ "label": of.label, "colour": of.colour?, "values": of.values, "band": of.band }))
         });
         json!({
-            "across": match self.across { Across::Time => "time", Across::Seconds => "seconds" },
+            "across": match self.across { Across::Time => "time", Across::Seconds => "seconds", Across::Servers => "servers" },
             "across_label": self.across_label,
             "unit": match self.unit { Unit::Count => "count", Unit::Percent => "percent", Unit::Rru => "rru" },
             "log": self.scale == Scale::Log,
@@ -121,7 +123,7 @@ impl Chart<'_> {
     fn table(&self) -> Markup {
         let step = self.at.len().div_ceil(ROWS).max(1);
         let mut rows: Vec<usize> = (0..self.at.len()).rev().step_by(step).collect();
-        if self.across == Across::Seconds {
+        if self.across != Across::Time {
             rows.reverse();
         }
         html! {
@@ -144,6 +146,7 @@ impl Chart<'_> {
     fn moment(&self, at: f64) -> Markup {
         match self.across {
             Across::Seconds => html! { (number::seconds(at)) },
+            Across::Servers => html! { (number::count(at as usize)) },
             Across::Time => {
                 html! { @if let Some(at) = DateTime::from_timestamp(at as i64, 0) { (ui::when(at)) } }
             }

@@ -104,12 +104,13 @@ fn counted_type(summary: &RegionSummary, at: usize) -> CountedType {
 }
 
 /// The lists, in the order of their links.
-pub(super) const LISTS: [(&str, &str); 5] = [
+pub(super) const LISTS: [(&str, &str); 6] = [
     ("/servers", "Servers"),
     ("/racks", "Racks"),
     ("/msbs", "MSBs"),
     ("/hardware-types", "Hardware types"),
     ("/supply", "Supply"),
+    ("/warm-capacity", "Warm capacity"),
 ];
 
 async fn region(site: &Site) -> Result<Option<Arc<RegionSummary>>, Problem> {

@@ -15,6 +15,7 @@
 //! | `solves`, `solve`, `heat` | the list; one solve; shares of reservations in MSBs |
 //! | `list`, `inventory` | lists as tables; servers, racks, MSBs and hardware types of the region; one rack |
 //! | `supply`, `hardware_orders` | how long the servers of each hardware type last; servers on order |
+//! | `warm_capacity` | shared buffers beside failures, headroom for growth |
 //! | `search` | everything that has a name or an id |
 //! | `servers`, `server` | servers of a reservation; one server and its history |
 //! | `history`, `chart` | the region over time; charts with their tables |
@@ -78,6 +79,7 @@ mod supply;
 mod tokens;
 mod trail;
 mod ui;
+mod warm_capacity;
 
 pub(crate) use errors::no_such_path;
 
@@ -96,6 +98,9 @@ pub(crate) fn routes() -> Router<Site> {
         .route("/racks/{name}", get(inventory::rack))
         .route("/hardware-types", get(inventory::hardware_types))
         .route("/supply", get(supply::show))
+        .route("/warm-capacity", get(warm_capacity::show))
+        .route("/warm-capacity/{hardware_type}/autosize", post(warm_capacity::set))
+        .route("/warm-capacity/{hardware_type}/autosize/remove", post(warm_capacity::remove))
         .route("/supply/orders", post(hardware_orders::add))
         .route("/supply/orders/{id}/change", post(hardware_orders::change))
         .route("/supply/orders/{id}/arrive", post(hardware_orders::arrive))

@@ -227,9 +227,16 @@ async fn owner_finds_only_what_is_its_own() {
         assert_eq!(status, 200);
         assert!(own.contains("Nothing has this name or id."), "{what}: {own}");
     }
-    for closed in
-        ["/servers", "/racks", "/racks/rack0", "/msbs", "/hardware-types", "/supply", "/moves"]
-    {
+    for closed in [
+        "/servers",
+        "/racks",
+        "/racks/rack0",
+        "/msbs",
+        "/hardware-types",
+        "/supply",
+        "/warm-capacity",
+        "/moves",
+    ] {
         let answer = place.send(Method::GET, closed, Some(OWNER_B), "").await;
         assert_eq!(answer.status(), 403, "{closed}");
     }

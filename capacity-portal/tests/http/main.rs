@@ -41,4 +41,5 @@ mod stored_plans;
 mod supply;
 mod tls;
 mod tokens;
+mod warm_capacity;
 mod who_may;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use testkit::health::{Health, Occurrence};
 
-const PAGES: [&str; 32] = [
+const PAGES: [&str; 34] = [
     "/history",
     "/history?range=1h",
     "/settings",
@@ -36,6 +36,8 @@ const PAGES: [&str; 32] = [
     "/hardware-types",
     "/supply",
     "/supply?hardware_type=type&quantile=0.9",
+    "/warm-capacity",
+    "/warm-capacity?hardware_type=type&chance=0.001",
     "/moves",
     "/requests",
     "/search?q=nothing",

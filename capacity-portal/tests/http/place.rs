@@ -118,11 +118,15 @@ impl Place {
 
     /// A place whose store was changed by SQL before the portal began.
     pub async fn after(sql: &str) -> Place {
+        let authority = Authority::new(tokens(), false).expect("three tokens");
+        Place::set_after(sql, PortalSettings { authority, ..PortalSettings::default() }).await
+    }
+
+    /// The same with other settings.
+    pub async fn set_after(sql: &str, settings: PortalSettings) -> Place {
         let database = Database::with(&region()).await;
         database.execute(sql).await;
         let broker = database.broker.clone();
-        let authority = Authority::new(tokens(), false).expect("three tokens");
-        let settings = PortalSettings { authority, ..PortalSettings::default() };
         Place::serve(broker, settings, Postgres::Shared(Box::new(database))).await
     }
 

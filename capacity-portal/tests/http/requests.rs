@@ -14,6 +14,11 @@ pub const OWNER_B: &str = "secret-of-the-owner-b";
 pub const ADMIN: &str = "secret-of-an-admin---";
 
 pub async fn place() -> Place {
+    Place::set(settings()).await
+}
+
+/// Owners, an administrator and a planner.
+pub fn settings() -> PortalSettings {
     let mut tokens = tokens();
     for (name, owner, secret) in [("owner-a", "a", OWNER_A), ("owner-b", "b/ü", OWNER_B)] {
         tokens.push(Token::scoped(name, &[Role::Owner], Some(owner), secret).expect("a token"));
@@ -21,7 +26,7 @@ pub async fn place() -> Place {
     tokens.push(Token::new("admin", &[Role::Admin], ADMIN).expect("a token"));
     let authority = Authority::new(tokens, true).expect("tokens");
     let planner = Some(Arc::new(Allocator) as _);
-    Place::set(PortalSettings { authority, planner, ..PortalSettings::default() }).await
+    PortalSettings { authority, planner, ..PortalSettings::default() }
 }
 
 impl Place {

@@ -12,6 +12,7 @@ pub use plan::PlanForecast;
 pub use series::SeriesFile;
 pub use spares::SparesForecast;
 
+use super::WarmChance;
 use crate::quantity;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -30,6 +31,8 @@ pub enum ForecastCommand {
     Plan(Box<PlanForecast>),
     /// Say which quantile and cooldown suit requests that follow demand, by what each would have done
     Autosize(AutosizeForecast),
+    /// Say by how many the use of each hardware type may grow within the next hour, and what waits for it
+    Headroom(WarmChance),
     /// Say how many spares each hardware type needs, from its failures
     Spares(SparesForecast),
 }

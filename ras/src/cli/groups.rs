@@ -1,6 +1,7 @@
 //! Groups of subcommands, and the new names of the previous release's subcommands.
 
 use super::apply::{ExplainResult, Next};
+use super::buffer::Buffer;
 use super::contract::ContractOf;
 use super::files::{Audit, Generate, Inspect, Report};
 use super::hardware_order::HardwareOrderOf;
@@ -10,7 +11,7 @@ use super::maintenance::Maintenance;
 use super::mover::Moves;
 use super::plan::PlanSnapshot;
 use super::profile::Profile;
-use super::region::{Buffer, Elastic, Hardware, Quota, RegionAction, ServerEdit};
+use super::region::{Elastic, Hardware, Quota, RegionAction, ServerEdit};
 use super::request::RequestDecision;
 use super::store::{Export, ImportSnapshot, Publish, Replay, RequestSolve};
 use clap::Subcommand;

@@ -75,43 +75,6 @@ fn or_rule(text: &str) -> Result<OrRule, String> {
     share.map(OrRule::Share)
 }
 
-/// `ras region buffer`
-#[derive(Debug, Args)]
-pub struct Buffer {
-    /// The action.
-    #[command(subcommand)]
-    pub action: BufferAction,
-}
-
-/// The actions on shared buffers.
-#[derive(Debug, Subcommand)]
-pub enum BufferAction {
-    /// List hardware types with their servers and shared buffers
-    List {
-        /// The server to ask.
-        #[command(flatten)]
-        server: ServerOptions,
-    },
-    /// Set the shared buffer of a hardware type in servers, overriding the region's fraction
-    Set {
-        /// The hardware type
-        hardware_type: String,
-        /// Number of servers
-        servers: f64,
-        /// The server to ask.
-        #[command(flatten)]
-        server: ServerOptions,
-    },
-    /// Return to the region's fraction
-    Remove {
-        /// The hardware type
-        hardware_type: String,
-        /// The server to ask.
-        #[command(flatten)]
-        server: ServerOptions,
-    },
-}
-
 /// `ras region elastic`
 #[derive(Debug, Args)]
 #[command(after_help = "\

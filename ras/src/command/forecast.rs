@@ -37,6 +37,7 @@ pub(super) fn run(command: &ForecastCommand, context: &Context) -> Result<Verdic
         ForecastCommand::Warm(options) => warm(options, context),
         ForecastCommand::Demand(options) => long::demand(options, context),
         ForecastCommand::Orders(options) => orders::run(options, context),
+        ForecastCommand::Headroom(options) => super::api::buffer::headroom(options, context),
         ForecastCommand::Plan(options) => plan::run(options, context),
         ForecastCommand::Autosize(options) => autosize::run(options, context),
         ForecastCommand::Spares(options) => spares::run(options, context),

@@ -117,7 +117,7 @@ fn region(command: &RegionCommand, context: &Context) -> Result<Verdict> {
         RegionCommand::Server(options) => api::region::servers(&options.action, context),
         RegionCommand::Hardware(options) => api::region::hardware(&options.action, context),
         RegionCommand::Order(options) => api::hardware_order::run(options, context),
-        RegionCommand::Buffer(options) => api::region::buffer(&options.action, context),
+        RegionCommand::Buffer(options) => api::buffer::run(&options.action, context),
         RegionCommand::Elastic(options) => api::region::elastic(&options.action, context),
         RegionCommand::Quota(options) => api::region::quota(&options.action, context),
         RegionCommand::Profile(options) => api::profile::run(&options.action, context),

@@ -160,7 +160,8 @@ pub(super) async fn set_buffer(
     let actor = caller.needs(Role::Operator)?;
     let SharedBufferAsked { servers } = body::json(&body)?;
     let (seen, ty) = (optional_if_match(&headers)?, HardwareTypeName::from(name.as_str()));
-    in_time(site.broker.set_shared_buffer(&actor, &ty, Some(servers), seen.as_deref())).await?;
+    in_time(site.broker.set_shared_buffer(&actor, &ty, Some(servers), seen.as_deref(), None))
+        .await?;
     one_type(&site, &name).await
 }
 
@@ -181,6 +182,6 @@ pub(super) async fn remove_buffer(
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
     let (seen, ty) = (optional_if_match(&headers)?, HardwareTypeName::from(name.as_str()));
-    in_time(site.broker.set_shared_buffer(&actor, &ty, None, seen.as_deref())).await?;
+    in_time(site.broker.set_shared_buffer(&actor, &ty, None, seen.as_deref(), None)).await?;
     one_type(&site, &name).await
 }

@@ -1,6 +1,7 @@
 //! Routes under `/ops/v1`, for operators and for health reports.
 
 mod alertmanager;
+pub(crate) mod buffers;
 mod certificate;
 mod check;
 pub(super) mod contracts;
@@ -84,6 +85,9 @@ pub(super) fn routes() -> OpenApiRouter<Site> {
         .routes(routes!(region::find_settings, region::set_settings))
         .routes(routes!(hardware::list_types, hardware::add_types))
         .routes(routes!(hardware::rename_type, hardware::remove_type))
+        .routes(routes!(buffers::list))
+        .routes(routes!(buffers::list_headroom))
+        .routes(routes!(buffers::find, buffers::set, buffers::remove))
         .routes(routes!(hardware::find_buffer, hardware::set_buffer, hardware::remove_buffer))
         .routes(routes!(hardware_orders::list, hardware_orders::add))
         .routes(routes!(hardware_orders::find, hardware_orders::patch))

@@ -187,7 +187,7 @@ pub(in crate::web) async fn set_buffer(
         read.done()?;
         let (ty, seen) =
             (HardwareTypeName::from(form.hardware_type.as_str()), Some(&*form.version));
-        in_time(site.broker.set_shared_buffer(&actor, &ty, servers, seen)).await?;
+        in_time(site.broker.set_shared_buffer(&actor, &ty, servers, seen, None)).await?;
         Ok(())
     };
     let done: Result<(), Problem> = done.await;

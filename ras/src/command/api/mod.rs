@@ -1,6 +1,7 @@
 //! Subcommands that use a server: each sends HTTP requests and shows the answers.
 
 pub(super) mod apply;
+pub(super) mod buffer;
 pub(super) mod contract;
 pub(super) mod drill;
 pub(super) mod emergency;

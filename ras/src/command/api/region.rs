@@ -3,8 +3,8 @@
 use super::ask::with_server;
 use super::rows::limited;
 use crate::cli::{
-    BufferAction, ElasticAction, HardwareAction, OrRule, QuotaAction, RegionAction, ServerAction,
-    ServerFile, ServerOptions, SetElastic, SetQuota, SetRegion,
+    ElasticAction, HardwareAction, OrRule, QuotaAction, RegionAction, ServerAction, ServerFile,
+    ServerOptions, SetElastic, SetQuota, SetRegion,
 };
 use crate::client::login::Server;
 use crate::client::{Answer, Ask, path, query};
@@ -18,7 +18,7 @@ use api_types::quotas::{Quota, QuotaAsked, QuotaLimitAsked, QuotaRemoved, Quotas
 use api_types::region::{
     ElasticAsked, ElasticEnded, ElasticReservation, ElasticReservations, HardwareType,
     HardwareTypeRemoved, HardwareTypeRenamed, HardwareTypes, HardwareTypesAdded,
-    HardwareTypesAsked, RegionSettings, RegionSettingsAsked, SharedBufferAsked,
+    HardwareTypesAsked, RegionSettings, RegionSettingsAsked,
 };
 use fleet::Rru;
 use serde_json::{Map, Value, json};
@@ -117,27 +117,6 @@ fn types(server: &ServerOptions, context: &Context) -> Result<Verdict> {
         table.to_string()
     };
     context.answer(text, &answer.body)?;
-    Ok(Verdict::Fine)
-}
-
-pub(in crate::command) fn buffer(action: &BufferAction, context: &Context) -> Result<Verdict> {
-    let place = |ty: &str| path(&["ops", "v1", "shared-buffers", ty]);
-    let (answer, done) = match action {
-        BufferAction::List { server } => return types(server, context),
-        BufferAction::Set { hardware_type, servers, server } => {
-            let asked = Ask::put(place(hardware_type), SharedBufferAsked { servers: *servers });
-            let done = format!("the shared buffer of {hardware_type} is set to {servers} servers");
-            (ask(server, &asked)?, done)
-        }
-        BufferAction::Remove { hardware_type, server } => {
-            let asked = Ask::delete(place(hardware_type), "*");
-            let done =
-                format!("the shared buffer of {hardware_type} follows the region's fraction");
-            (ask(server, &asked)?, done)
-        }
-    };
-    answer.read::<HardwareType>()?;
-    context.answer(|| done, &answer.body)?;
     Ok(Verdict::Fine)
 }
 

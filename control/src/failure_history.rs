@@ -1,0 +1,227 @@
+//! The failures of a region, by hardware type, and how many servers of each type they leave down at an instant.
+//!
+//! Unplanned events of servers and racks count. Planned work is not a surprise, and the loss of an MSB or a datacenter is covered by
+//! embedded buffers.
+
+use fleet::{HardwareTypeIx, Rack, RegionSnapshot, ReservationKind, Scope, ServerIx};
+use forecast::sizing::{BURST, LOST_AFTER, SizingTerms, TypeHistory, downs};
+use forecast::spares::{Down, Outage, OutageError, union};
+use std::ops::Range;
+
+/// Seconds of failures that are looked back at.
+const PAST: i64 = 400 * 86_400;
+
+/// The failures of a region.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FailureHistory {
+    /// Hardware types with servers, in the order of the region.
+    pub types: Vec<TypeHistory>,
+    /// When the first failure began, in seconds since 1970; `None`: there is no failure.
+    pub first: Option<i64>,
+    /// Events that spares do not cover.
+    pub left_out: usize,
+}
+
+/// Reads the failures off a region. Takes as long as a pass over all servers.
+///
+/// # Errors
+/// An event that ends before it begins.
+pub fn failure_history(region: &RegionSnapshot) -> Result<FailureHistory, OutageError> {
+    let mut servers = vec![0; region.hardware_types.len()];
+    for server in &region.servers {
+        servers[server.hardware_type.ix()] += 1;
+    }
+    let mut outages: Vec<Vec<Outage>> = vec![Vec::new(); servers.len()];
+    let mut racks: Option<Vec<Vec<ServerIx>>> = None;
+    let mut left_out = 0;
+    for event in &region.unavailability {
+        let mut of_rack = || -> Option<Vec<ServerIx>> {
+            let find = |rack: &Rack| rack.id.as_ref().cmp(event.scope_id.as_ref());
+            let rack = region.racks.binary_search_by(find).ok()?;
+            racks.get_or_insert_with(|| by_rack(region)).get(rack).cloned()
+        };
+        let hit: Vec<ServerIx> = match event.scope {
+            _ if event.kind.is_planned() => Vec::new(),
+            Scope::Server => region.server(&event.scope_id).into_iter().collect(),
+            Scope::Rack => of_rack().unwrap_or_default(),
+            Scope::Msb | Scope::Datacenter => Vec::new(),
+        };
+        left_out += usize::from(hit.is_empty());
+        let start = event.started_at.timestamp();
+        let end = event.ended_at.map_or(i64::MAX, |ended| ended.timestamp());
+        for server in hit {
+            let of_type = &mut outages[region.servers[server.ix()].hardware_type.ix()];
+            of_type.push(Outage { server: server.ix() as u32, start, end });
+        }
+    }
+    let first = outages.iter().flatten().map(|outage| outage.start).min();
+    let mut types = Vec::new();
+    for (at, (outages, servers)) in outages.iter().zip(servers).enumerate() {
+        if servers > 0 {
+            types.push(TypeHistory {
+                name: region.hardware_types[at].to_string(),
+                servers,
+                rru: mean_rru(region, HardwareTypeIx::new(at)).unwrap_or(1.0),
+                outages: union(outages)?,
+            });
+        }
+    }
+    Ok(FailureHistory { types, first, left_out })
+}
+
+fn by_rack(region: &RegionSnapshot) -> Vec<Vec<ServerIx>> {
+    let mut servers = vec![Vec::new(); region.racks.len()];
+    for (at, server) in region.servers.iter().enumerate() {
+        servers[server.rack.ix()].push(ServerIx::new(at));
+    }
+    servers
+}
+
+/// What a server of a type is worth, on average over the capacity of the reservations that it can serve.
+fn mean_rru(region: &RegionSnapshot, of: HardwareTypeIx) -> Option<f64> {
+    let guaranteed = region.reservations.iter().filter(|r| r.kind == ReservationKind::Guaranteed);
+    let (mut weight, mut sum) = (0.0, 0.0);
+    for reservation in guaranteed {
+        let Some(value) = reservation.value(of) else { continue };
+        weight += reservation.capacity.to_f64();
+        sum += reservation.capacity.to_f64() * value.to_f64();
+    }
+    (weight > 0.0 && sum > 0.0).then(|| sum / weight)
+}
+
+/// The failures of a hardware type, and what they say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TypeDown {
+    /// The hardware type.
+    pub hardware_type: String,
+    /// Its servers.
+    pub servers: usize,
+    /// Its failures in the history.
+    pub failures: usize,
+    /// Servers that are down now.
+    pub down_now: usize,
+    /// How many are down at an instant.
+    pub down: Down,
+}
+
+/// How many servers of each hardware type of a region are down at an instant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegionDown {
+    /// The time that the failures cover, in seconds since 1970.
+    pub history: Range<i64>,
+    /// Hardware types with servers, in the order of the region; empty if no failure of any server is known.
+    pub types: Vec<TypeDown>,
+}
+
+impl RegionDown {
+    /// Computes it from the failures of a region. `begins`: since when they are reported; the first failure may be earlier. Takes as
+    /// long as a pass over all servers, and longer with many failures.
+    ///
+    /// # Errors
+    /// An event that ends before it begins.
+    pub fn new(region: &RegionSnapshot, begins: Option<i64>) -> Result<RegionDown, OutageError> {
+        let now = region.taken_at.timestamp();
+        let FailureHistory { types, first, .. } = failure_history(region)?;
+        let first = first.filter(|first| now.saturating_sub(*first) >= 2);
+        let Some(first) = first else {
+            return Ok(RegionDown { history: now..now, types: Vec::new() });
+        };
+        let start = begins.map_or(first, |begins| begins.min(first)).max(now.saturating_sub(PAST));
+        let terms = SizingTerms {
+            history: start..now,
+            burst: BURST,
+            lost_after: LOST_AFTER,
+            chance: 0.01,
+            fixed_share: region.shared_buffer_fraction,
+            total: None,
+        };
+        let downs = downs(&types, &terms, start..now)?;
+        let of_type = |(of, down): (TypeHistory, Down)| TypeDown {
+            failures: of.outages.iter().filter(|outage| outage.end > start).count(),
+            down_now: of.outages.iter().filter(|of| of.start <= now && now < of.end).count(),
+            hardware_type: of.name,
+            servers: of.servers,
+            down,
+        };
+        let types = types.into_iter().zip(downs).map(of_type).collect();
+        Ok(RegionDown { history: start..now, types })
+    }
+
+    /// What is known of a hardware type; `None`: it has no servers, or no failure of any server is known.
+    pub fn of_type(&self, hardware_type: &str) -> Option<&TypeDown> {
+        self.types.iter().find(|of| of.hardware_type == hardware_type)
+    }
+
+    /// Seconds of failures that are known.
+    pub fn known(&self) -> i64 {
+        self.history.end.saturating_sub(self.history.start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::{DateTime, TimeDelta, Utc};
+    use fleet::UnavailabilityRow;
+    use testkit::rows::{event, snapshot, two_reservations};
+
+    const DAYS: i64 = 20;
+
+    /// 24 servers in six racks and three MSBs, with these events.
+    fn region(events: &[(&str, &str, &str, i64)]) -> RegionSnapshot {
+        let mut parts = two_reservations(["a", "b"], 4.5, 1.25);
+        let rows = events.iter().enumerate();
+        parts.unavailability = rows
+            .map(|(at, (scope, name, kind, day))| {
+                let started_at = parts.taken_at - TimeDelta::days(*day);
+                // That of yesterday has not ended.
+                let ended_at = (*day > 1).then(|| started_at + TimeDelta::hours(1));
+                UnavailabilityRow { started_at, ended_at, ..event(at, scope, name, kind) }
+            })
+            .collect();
+        snapshot(&parts)
+    }
+
+    fn ago(region: &RegionSnapshot, days: i64) -> DateTime<Utc> {
+        region.taken_at - TimeDelta::days(days)
+    }
+
+    #[test]
+    fn unplanned_events_of_servers_and_racks_count() {
+        let region = region(&[
+            ("server", "s00", "random_failure", DAYS),
+            ("rack", "rack1", "correlated_failure", 9),
+            ("rack", "rack1", "planned_maintenance", 8),
+            ("msb", "msb0", "correlated_failure", 7),
+            ("server", "s01", "software", 1),
+        ]);
+        let found = failure_history(&region).expect("valid events");
+        assert_eq!((found.types.len(), found.left_out), (1, 2));
+        let of = &found.types[0];
+        assert_eq!((of.servers, of.rru), (24, 1.25));
+        // One server, the four of a rack, and one that is still out.
+        assert_eq!(of.outages.len(), 6, "{:?}", of.outages);
+        assert_eq!(found.first, Some(ago(&region, DAYS).timestamp()));
+        let down = RegionDown::new(&region, None).expect("valid events");
+        assert_eq!(down.known(), DAYS * 86_400);
+        let of = &down.types[0];
+        assert_eq!((of.failures, of.down_now), (6, 1));
+        assert!(
+            of.down.mean() >= 1.0,
+            "a server that has been out for a day is expected to stay out"
+        );
+        // Reports that began earlier make the same failures rarer.
+        let longer = RegionDown::new(&region, Some(ago(&region, 90).timestamp())).expect("valid");
+        assert_eq!(longer.known(), 90 * 86_400);
+        let rare = |of: &RegionDown| of.types[0].down.chance_above(2);
+        assert!(rare(&longer) < rare(&down), "{} {}", rare(&longer), rare(&down));
+    }
+
+    #[test]
+    fn no_failure_says_nothing() {
+        let region = region(&[("rack", "rack1", "planned_maintenance", 8)]);
+        let down = RegionDown::new(&region, None).expect("valid events");
+        assert_eq!((down.types.len(), down.known()), (0, 0));
+        assert!(down.of_type("type").is_none());
+    }
+}
