@@ -58,7 +58,7 @@ fn settings_out_of_range_are_refused() {
 }
 
 proptest! {
-    /// Whatever failures ask for: within the limits it stays there, a change goes towards the need and not past it, and it never
+    /// Within the limits it stays there, a change goes towards the need and not past it, and it never
     /// shrinks by more than a tenth, within a cooldown, or on little history.
     #[test]
     fn changes_go_towards_the_need(

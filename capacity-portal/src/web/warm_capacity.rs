@@ -5,6 +5,7 @@ use super::inventory::LISTS;
 use super::layout::{NavItem, Page, Reader, RegionReader};
 use super::link;
 use super::list::{Answer, Cells, Choice, Column, List, Params, Shown, switch};
+use super::live::AsOf;
 use super::request_fields::{Fields, value};
 use super::ui::{self, Mood};
 use crate::api::ops::buffers::{
@@ -82,6 +83,7 @@ pub(super) async fn show(
     let asked =
         (!asked.is_empty()).then(|| asked.parse().map_err(|_| not_a_number())).transpose()?;
     let chance = chance(asked)?;
+    let as_of = AsOf::begin(&site).await?;
     let warm = in_time(site.warm.current(&site.broker, &site.region)).await?;
     let types = in_time(site.broker.hardware_types()).await?;
     let followed = in_time(site.broker.buffer_autosizes()).await?;
@@ -118,7 +120,7 @@ pub(super) async fn show(
                 @if let Some(warm) = &warm { span { "Computed " (ui::when(warm.computed_at)) } } } } }
         (switch(&LISTS, PATH))
         p.lead { "A shared buffer replaces servers that fail. The failures of the last " (days) " days say how many servers of each type are down at an instant; "
-            "the buffer needs so many that a shortfall has a chance of " (percent) " at most. Solves refill it from free servers, so a shortfall is rarer than that." }
+            "the buffer needs the fewest for which a shortfall has a chance of " (percent) " at most. Solves refill it from free servers, so a shortfall is rarer than that." }
         nav aria-label="Accepted chance of a shortfall" { ul.switch {
             @for of in CHANCES {
                 @let chosen = if of == CHANCE { String::new() } else { of.to_string() };
@@ -127,7 +129,7 @@ pub(super) async fn show(
         } }
         (part)
         @for chart in charts { (chart) }
-        (following(&types, &followed, &rows, &reader))
+        (following(&types, &followed, &rows, &reader, as_of.now()))
         (growth(warm.as_deref(), chance))
     };
     let page = Page { nav: NavItem::Inventory, title: "Warm capacity", charts: true, body };
@@ -173,9 +175,9 @@ fn following(
     followed: &[BufferAutosizeState],
     rows: &[BufferNeed],
     reader: &Reader,
+    now: DateTime<Utc>,
 ) -> Markup {
     let may_change = reader.may(Role::Operator);
-    let now = Utc::now();
     html! {
         section #following {
             h2 { "Shared buffers that follow failures" }

@@ -4,6 +4,7 @@ use crate::place::Place;
 use broker::Address;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 use testkit::postgres::{connect, execute};
 use tokio::runtime::Runtime;
 
@@ -164,5 +165,61 @@ fn what_a_forecast_recommends_is_entered_in_one_command() {
         .fails_with(&["orders.csv, line 2", "servers \"many\" is not a number of servers"]);
     let text = place.ras("region order list --all --data data").code(0).stdout();
     assert!(text.contains("cancelled") && text.contains("open"), "{text}");
+    up.stop();
+}
+
+/// Shared buffers beside what failures need, and one that follows them.
+#[test]
+fn a_shared_buffer_follows_failures_on_the_command_line() {
+    let place = Place::new();
+    place.region("region");
+    let up = place.start("up region --data data --listen 127.0.0.1:0 --schedule never --no-worker");
+    let listed = place.json("region buffer list --data data");
+    let row = &listed["shared_buffers"][0];
+    let name = row["hardware_type"].as_str().expect("a name").to_owned();
+    let wanted = row["wanted"].as_u64().expect("a buffer");
+    assert_eq!((&row["follows"], &row["listed"]), (&false.into(), &false.into()), "{row}");
+
+    let (min, max) = (wanted + 3, wanted + 3);
+    let set = format!("region buffer autosize set {name} --min {min} --max {max} --data data");
+    let text = place.ras(&set).code(0).stdout();
+    assert!(text.contains(&format!("from {min} to {max} servers")), "{text}");
+    let show = format!("region buffer autosize show {name} --data data");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let shown = loop {
+        let shown = place.json(&show);
+        if shown["decision"]["action"] == "grow" {
+            break shown;
+        }
+        assert!(Instant::now() < deadline, "{shown}");
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    assert_eq!(shown["decision"]["to_servers"], min, "{shown}");
+    let listed = place.json("region buffer list --data data");
+    let row = &listed["shared_buffers"][0];
+    assert_eq!((&row["wanted"], &row["follows"]), (&min.into(), &true.into()), "{row}");
+    let text = place.ras("region buffer list --chance 0.1% --data data").code(0).stdout();
+    assert!(text.contains("needs at 0.1") && text.contains("failures"), "{text}");
+    place.ras("region buffer list --chance 2% --data data").fails_with(&["chance must be one of"]);
+    place
+        .ras(&format!("region buffer autosize set {name} --min 5 --max 4 --data data"))
+        .fails_with(&["max_servers", "min must be at most max"]);
+    let text = place.ras(&show).code(0).stdout();
+    assert!(text.contains("last decision: grow to"), "{text}");
+    place.ras(&format!("region buffer autosize remove {name} --data data")).code(0);
+    let text = place.ras(&show).code(0).stdout();
+    assert!(text.contains("does not follow failures"), "{text}");
+
+    // Servers are counted, and too little of their use is known to say how it grows.
+    let headroom = place.json("forecast headroom --data data");
+    let rows = headroom["headroom"].as_array().expect("rows");
+    let servers = |of: &Value, name: &str| of[name].as_u64().expect("a number");
+    let all: u64 =
+        rows.iter().flat_map(|of| ["used", "idle", "free"].map(|name| servers(of, name))).sum();
+    assert!(
+        (700..=1_000).contains(&all),
+        "all but shared buffers, what is lent and what is out: {all}"
+    );
+    assert!(rows.iter().all(|of| of["growth"].is_null()), "{headroom}");
     up.stop();
 }
