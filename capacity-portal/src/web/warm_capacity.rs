@@ -139,7 +139,8 @@ pub(super) async fn show(
 /// The chance of a shortfall by the size of the shared buffer.
 fn chart(of: &TypeDown, row: &BufferNeed, chance: f64) -> Markup {
     let wanted = row.wanted.unwrap_or(0);
-    let most = of.down.quantile(0.9999).max(usize::try_from(wanted).unwrap_or(0)).max(1);
+    // Beyond it the chance is below one in ten thousand.
+    let most = of.down.quantile(0.9999).max(1);
     let step = most.div_ceil(200).max(1);
     let spares: Vec<usize> = (0..=most).step_by(step).collect();
     let label = format!(
