@@ -3,6 +3,7 @@
 
 use std::env;
 
+#[expect(clippy::disallowed_methods, reason = "cargo tells build scripts so")]
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let is = |variable: &str, value: &str| env::var(variable).is_ok_and(|of| of == value);
