@@ -1,14 +1,11 @@
 //! Rivals against every assignment of tiny regions, and against each other.
 
-mod brute;
-mod world;
-
+use crate::brute::Phase1;
+use crate::world::{TINY, config, empty, for_each, reservation, rru, server, snapshot, worlds};
 use async_solver::SolveEnv;
 use async_solver::backend::InProcess;
 use async_solver::baselines::{greedy, mip};
-use brute::Phase1;
 use std::time::Duration;
-use world::{TINY, config, empty, for_each, reservation, rru, server, snapshot, worlds};
 
 const CASES: u32 = 40;
 

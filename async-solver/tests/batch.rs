@@ -1,17 +1,15 @@
 //! Several requests at once, in small regions: what the whole promises, and what its parts say.
 
-mod world;
-
+use crate::world::{
+    self, TOWN, config, for_each, removal, request, reservation, rru, shortfalls, snapshot,
+    two_msbs, worlds_without_rules,
+};
 use async_solver::{QuotedBatch, quote, quote_all};
 use fleet::audit::{Violation, audit};
 use fleet::{
     CapacityRequest, Move, RegionSnapshot, RequestError, RequestsError, Rru, SnapshotParts, Targets,
 };
 use std::cell::Cell;
-use world::{
-    TOWN, config, for_each, removal, request, reservation, rru, shortfalls, snapshot, two_msbs,
-    worlds_without_rules,
-};
 
 fn ask(
     snapshot: &RegionSnapshot,

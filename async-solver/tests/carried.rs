@@ -1,11 +1,11 @@
 //! A solve gives no target that cannot be carried out before the next one: pinned servers stay, no move
 //! budget is exceeded, and maintenance until then leaves what was promised.
 
-mod brute;
-mod world;
-
+use crate::brute::Phase1;
+use crate::world::{
+    self, config, empty, event, for_each, reservation, rru, server, snapshot, solved,
+};
 use async_solver::{SolverConfig, quote, quote_all};
-use brute::Phase1;
 use chrono::TimeDelta;
 use fleet::audit::{audit, certificate};
 use fleet::{
@@ -18,7 +18,6 @@ use proptest::sample::select;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use testkit::rows::noon;
-use world::{config, empty, event, for_each, reservation, rru, server, snapshot, solved};
 
 const PLACES: [(&str, &str, &str); 4] =
     [("dc0", "m0", "k0"), ("dc0", "m1", "k1"), ("dc1", "m2", "k2"), ("dc1", "m2", "k3")];

@@ -1,7 +1,9 @@
 //! Fault domains that cross MSBs: what a solve does about them in regions too large for brute force.
 
-mod world;
-
+use crate::world::{
+    self, TOWN, config, crossed, empty, for_each, request, reservation, rru, server, shortfalls,
+    snapshot, solved, worlds,
+};
 use async_solver::{quote, quote_all};
 use fleet::audit::audit;
 use fleet::{
@@ -10,10 +12,6 @@ use fleet::{
 };
 use proptest::strategy::Strategy;
 use std::cell::Cell;
-use world::{
-    TOWN, config, crossed, empty, for_each, request, reservation, rru, server, shortfalls,
-    snapshot, solved, worlds,
-};
 
 /// Assignments of solves that know no domains do not pass, and leave more missing.
 #[test]

@@ -1,7 +1,8 @@
 //! Plans that the clock cuts: what they offer is granted, and they find what the next solve finds.
 
-mod world;
-
+use crate::world::{
+    self, Clock, Shape, TINY, TOWN, Unhurried, config, for_each, shortfalls, snapshot, worlds,
+};
 use async_solver::{Concession, Means, OfferedPlan, QuoteContext, Quoted, SolveEnv, quote, solve};
 use fleet::audit::audit;
 use fleet::explain::{LimitName, ShortfallReason};
@@ -10,7 +11,6 @@ use proptest::prelude::Strategy;
 use std::cell::Cell;
 use std::slice;
 use std::time::Duration;
-use world::{Clock, Shape, TINY, TOWN, Unhurried, config, for_each, shortfalls, snapshot, worlds};
 
 /// Asks with a deadline on a clock that goes on with every look.
 fn ask(

@@ -1,8 +1,7 @@
 //! The solve ends when it must, with a valid answer, for any behaviour of HiGHS.
 
-mod brute;
-mod world;
-
+use crate::brute;
+use crate::world::{Clock, HAMLET, TOWN, config, for_each, snapshot, solved_with, worlds};
 use async_solver::backend::{InProcess, LpProblem, LpRequest, LpSolution};
 use async_solver::baselines::raw::RawModel;
 use async_solver::{
@@ -12,7 +11,6 @@ use fleet::audit::audit;
 use fleet::{RegionSnapshot, SnapshotParts, Targets};
 use std::sync::Mutex;
 use std::time::Duration;
-use world::{Clock, HAMLET, TOWN, config, for_each, snapshot, solved_with, worlds};
 
 /// HiGHS that never comes back.
 struct Silent;

@@ -1,28 +1,24 @@
 //! Limits of groups: the solver against every assignment of tiny regions, and what it keeps in larger ones.
 
-mod brute;
-mod stated;
-mod world;
-
+use crate::brute::Phase1;
+use crate::stated::{Holders, Stated, drawn, seed_of, whole_of};
+use crate::world::{
+    self, TINY, TOWN, config, crossed, empty, for_each, request, reservation, rru, server,
+    shortfalls, snapshot, two_msbs, worlds,
+};
 use async_solver::backend::InProcess;
 use async_solver::baselines::raw::RawModel;
 use async_solver::{
     Coefficient, GroupLimit, GroupLimits, GroupLimitsError, LimitsOf, QuoteContext, SolveEnv,
     SolveOutcome, SolverConfig, quote, solve_within,
 };
-use brute::Phase1;
 use fleet::explain::{LimitName, ShortfallReason};
 use fleet::{
     CapacityRequest, RegionSnapshot, ReservationIx, ReservationRow, Server, SnapshotParts,
 };
 use proptest::strategy::Strategy;
-use stated::{Holders, Stated, drawn, seed_of, whole_of};
 use std::cell::Cell;
 use std::sync::Arc;
-use world::{
-    TINY, TOWN, config, crossed, empty, for_each, request, reservation, rru, server, shortfalls,
-    snapshot, two_msbs, worlds,
-};
 
 fn solved_within(
     snapshot: &RegionSnapshot,

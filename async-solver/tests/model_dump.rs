@@ -1,10 +1,8 @@
 //! The model as text and in numbers, so that a change of it is seen.
 
-mod world;
-
+use crate::world::{config, empty, event, reservation, rru, server, snapshot, solved};
 use async_solver::baselines::raw::RawModel;
 use fleet::{AffinityRow, SnapshotParts};
-use world::{config, empty, event, reservation, rru, server, snapshot, solved};
 
 /// Two reservations over three MSBs in two datacenters, with something for every expression:
 /// `web` holds servers in use, idle, on the move and unavailable, has affinity and is short;

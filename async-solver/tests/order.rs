@@ -4,17 +4,14 @@
 //! definition, weighed by the most valuable server there is, and compared level by level; no price
 //! and nothing of the model is used.
 
-mod brute;
-mod world;
-
+use crate::brute::Phase1;
+use crate::world::{self, config, empty, for_each, reservation, rru, server, snapshot, solved};
 use async_solver::SolverConfig;
-use brute::Phase1;
 use fleet::{AffinityRow, ReservationRow, ServerRow, SnapshotParts};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::cell::Cell;
-use world::{config, empty, for_each, reservation, rru, server, snapshot, solved};
 
 const CASES: u32 = 300;
 const TYPES: [&str; 3] = ["A", "B", "C"];

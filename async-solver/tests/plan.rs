@@ -1,9 +1,11 @@
 //! What a request would take: against every assignment of tiny regions, and what every answer
 //! promises.
 
-mod stated;
-mod world;
-
+use crate::stated::{Stated, drawn, seed_of};
+use crate::world::{
+    self, MEANS, TINY, TOWN, config, for_each, removal, request, reservation, rru, server,
+    shortfalls, snapshot, solved, two_msbs, worlds,
+};
 use async_solver::{Means, QuoteContext, Quoted, SolverConfig, quote};
 use fleet::audit::audit;
 use fleet::explain::{LimitName, ShortfallReason};
@@ -11,14 +13,9 @@ use fleet::{
     CapacityRequest, DatacenterIx, RegionSnapshot, RequestChange, ReservationIx, ReservationKind,
     Rru, SnapshotParts, Targets,
 };
-use stated::{Stated, drawn, seed_of};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
-use world::{
-    MEANS, TINY, TOWN, config, for_each, removal, request, reservation, rru, server, shortfalls,
-    snapshot, solved, two_msbs, worlds,
-};
 
 fn ask(snapshot: &RegionSnapshot, request: &CapacityRequest, config: &SolverConfig) -> Quoted {
     let context = world::context(snapshot, config);

@@ -1,8 +1,9 @@
 //! What every solve promises, over regions drawn at random.
 
-mod brute;
-mod world;
-
+use crate::brute;
+use crate::world::{
+    HAMLET, TOWN, config, for_each, snapshot, solved, worlds, worlds_without_rules,
+};
 use async_solver::baselines::least_buffer;
 use async_solver::{SolveOutcome, SolverConfig, Termination};
 use fleet::audit::{Objective, audit};
@@ -10,7 +11,7 @@ use fleet::{MsbIx, RegionSnapshot, ReservationKind, Rru, SnapshotParts, Targets}
 use proptest::prelude::*;
 use proptest::test_runner::{FileFailurePersistence, RngSeed};
 use std::cell::Cell;
-use world::{HAMLET, TOWN, config, for_each, snapshot, solved, worlds, worlds_without_rules};
+use std::sync::{Arc, Mutex, OnceLock};
 
 fn assert_close(found: f64, claimed: f64, what: &str) {
     let slack = 1e-6 * found.abs().max(1.0);
@@ -44,6 +45,24 @@ fn is_allowed(world: &SnapshotParts, server: &fleet::Server, of: &fleet::Reserva
     let row = world.servers.iter().find(|row| row.server_id == server.id).expect("of this world");
     let mut rows = world.allowed_datacenters.iter().filter(|row| row.reservation_id == of.id);
     rows.clone().next().is_none() || rows.any(|allowed| allowed.datacenter == row.datacenter)
+}
+
+type Solved = (SnapshotParts, OnceLock<SolveOutcome>);
+
+/// Worlds that were solved with [`config`]. All tests of this file draw the same ones: each is solved once.
+static SOLVED: Mutex<Vec<Arc<Solved>>> = Mutex::new(Vec::new());
+
+/// The outcome of a world, solved with [`config`].
+fn outcome_of(world: &SnapshotParts, snapshot: &RegionSnapshot) -> SolveOutcome {
+    let mut all = SOLVED.lock().expect("no test fails here");
+    let known = all.iter().find(|known| known.0 == *world).cloned();
+    let entry = known.unwrap_or_else(|| {
+        let entry = Arc::new((world.clone(), OnceLock::new()));
+        all.push(Arc::clone(&entry));
+        entry
+    });
+    drop(all);
+    entry.1.get_or_init(|| solved(snapshot, &config())).clone()
 }
 
 /// Who holds each server, by name: comparable between snapshots.
@@ -121,7 +140,7 @@ proptest! {
     #[test]
     fn solve_shortens_no_reservation(world in worlds(TOWN)) {
         let snapshot = snapshot(&world);
-        let outcome = solved(&snapshot, &config());
+        let outcome = outcome_of(&world, &snapshot);
         let today = total_shortfall(&snapshot, &Targets::unchanged(&snapshot));
         let then = total_shortfall(&snapshot, &outcome.targets);
         for (position, (then, today)) in then.iter().zip(&today).enumerate() {
@@ -133,7 +152,7 @@ proptest! {
     #[test]
     fn promises_hold_after_any_msb_loss(world in worlds(TOWN)) {
         let snapshot = snapshot(&world);
-        let outcome = solved(&snapshot, &config());
+        let outcome = outcome_of(&world, &snapshot);
         let short = total_shortfall(&snapshot, &outcome.targets);
         for (position, reservation) in snapshot.reservations.iter().enumerate() {
             if reservation.kind == ReservationKind::Elastic || short[position] > Rru::ZERO {
@@ -160,7 +179,7 @@ proptest! {
     #[test]
     fn only_allowed_servers_are_assigned(world in worlds(TOWN)) {
         let snapshot = snapshot(&world);
-        let outcome = solved(&snapshot, &config());
+        let outcome = outcome_of(&world, &snapshot);
         for (server, &target) in snapshot.servers.iter().zip(outcome.targets.holders()) {
             let Some(target) = target.filter(|_| server.available) else { continue };
             let of = &snapshot.reservations[target.ix()];
@@ -172,7 +191,7 @@ proptest! {
     #[test]
     fn replica_limit_per_msb_holds_or_improves(world in worlds(TOWN)) {
         let snapshot = snapshot(&world);
-        let outcome = solved(&snapshot, &config());
+        let outcome = outcome_of(&world, &snapshot);
         let today = Targets::unchanged(&snapshot);
         for row in world.reservations.iter().filter(|row| row.capacity_rru > 0.0) {
             let Some((n, k)) = row.replicas.zip(row.replicas_per_msb) else { continue };
@@ -198,7 +217,7 @@ proptest! {
     #[test]
     fn unavailable_servers_keep_their_binding(world in worlds(TOWN)) {
         let snapshot = snapshot(&world);
-        let outcome = solved(&snapshot, &config());
+        let outcome = outcome_of(&world, &snapshot);
         for (server, &target) in snapshot.servers.iter().zip(outcome.targets.holders()) {
             prop_assert!(server.available || target == server.holder(), "{}", server.id);
         }
@@ -207,7 +226,7 @@ proptest! {
     #[test]
     fn row_order_does_not_change_the_result(world in worlds(TOWN)) {
         let (first, second) = (snapshot(&world), snapshot(&shuffled(&world)));
-        let (one, other) = (solved(&first, &config()), solved(&second, &config()));
+        let (one, other) = (outcome_of(&world, &first), solved(&second, &config()));
         prop_assert_eq!(by_name(&first, &one), by_name(&second, &other));
         prop_assert_eq!(one.stats.phase1, other.stats.phase1);
     }
@@ -215,7 +234,7 @@ proptest! {
     #[test]
     fn thread_count_does_not_change_the_result(world in worlds(TOWN)) {
         let snapshot = snapshot(&world);
-        let one = solved(&snapshot, &config());
+        let one = outcome_of(&world, &snapshot);
         let two = solved(&snapshot, &SolverConfig { threads: 2, ..config() });
         prop_assert_eq!(one.targets, two.targets);
         prop_assert_eq!(one.stats.objective, two.stats.objective);
@@ -275,7 +294,7 @@ proptest! {
     fn buffer_is_at_least_its_lower_bound(world in worlds(TOWN)) {
         let snapshot = snapshot(&world);
         let least = least_buffer(&snapshot, 1, &|| false);
-        let report = audit(&snapshot, &solved(&snapshot, &config()).targets);
+        let report = audit(&snapshot, &outcome_of(&world, &snapshot).targets);
         let kept = (report.reservations.iter().flat_map(|row| &row.datacenters))
             .all(|place| place.violation < 1e-5);
         if report.shortfall == Rru::ZERO && kept {
@@ -287,7 +306,7 @@ proptest! {
     #[test]
     fn surplus_is_released(world in worlds(TOWN)) {
         let snapshot = snapshot(&world);
-        let outcome = solved(&snapshot, &config());
+        let outcome = outcome_of(&world, &snapshot);
         // A reservation that is not short and has no shares to keep needs each of its servers.
         let short = total_shortfall(&snapshot, &outcome.targets);
         let mut without = outcome.targets.holders().to_vec();

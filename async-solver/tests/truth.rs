@@ -1,18 +1,15 @@
 //! The solver against every assignment of tiny regions.
 
-mod brute;
-mod world;
-
-use async_solver::SolverConfig;
-use async_solver::baselines::raw::RawModel;
-use brute::Phase1;
-use fleet::{AffinityRow, ReservationRow, SnapshotParts};
-use proptest::strategy::Strategy;
-use std::cell::Cell;
-use world::{
+use crate::brute::Phase1;
+use crate::world::{
     HAMLET, TINY, config, crossed, empty, for_each, reservation, rru, server, snapshot, solved,
     worlds,
 };
+use async_solver::SolverConfig;
+use async_solver::baselines::raw::RawModel;
+use fleet::{AffinityRow, ReservationRow, SnapshotParts};
+use proptest::strategy::Strategy;
+use std::cell::Cell;
 
 /// A bound that lay did so in one world of 750: those found are below, drawn again more often
 /// with `PROPTEST_CASES`.

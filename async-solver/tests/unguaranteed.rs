@@ -1,14 +1,12 @@
 //! Servers that are left over go to reservations that no assignment can protect.
 
-mod world;
-
+use crate::world::{
+    Shape, TOWN, config, empty, for_each, reservation, rru, server, snapshot, solved, worlds,
+};
 use async_solver::{SolveOutcome, SolverConfig};
 use fleet::audit::{AuditReport, ReservationAudit, audit};
 use fleet::{RegionSnapshot, ReservationIx, ReservationKind, ReservationRow, Rru, Targets};
 use std::cell::Cell;
-use world::{
-    Shape, TOWN, config, empty, for_each, reservation, rru, server, snapshot, solved, worlds,
-};
 
 /// Ten servers in one MSB, and reservations with their holders today: (name, C, priority).
 fn one_msb(requests: &[(&str, f64, i32)], held: &[(&str, bool)]) -> RegionSnapshot {

@@ -1,15 +1,12 @@
 //! What a solve leaves for the next: it may cost time or gap, never truth.
 
-mod brute;
-mod world;
-
+use crate::brute::Phase1;
+use crate::world::{TINY, TOWN, config, for_each, snapshot, solved, solved_from, worlds};
 use async_solver::backend::InProcess;
 use async_solver::{SolverConfig, Termination, WarmPrice, WarmStart};
-use brute::Phase1;
 use fleet::RegionSnapshot;
 use fleet::audit::audit;
 use std::cell::Cell;
-use world::{TINY, TOWN, config, for_each, snapshot, solved, solved_from, worlds};
 
 /// Prices that no solve would leave: of the region or not, absurd or no numbers at all.
 fn junk(snapshot: &RegionSnapshot, seed: u32) -> WarmStart {

@@ -1,18 +1,15 @@
 //! The whole objective, racks included: windows against every assignment of tiny regions.
 
-mod brute;
-mod world;
-
+use crate::brute::Phase1;
+use crate::world::{
+    Shape, TINY, config, crossed, empty, for_each, reservation, rru, server, snapshot, solved,
+    worlds,
+};
 use async_solver::SolverConfig;
-use brute::Phase1;
 use fleet::audit::audit;
 use fleet::{ReservationRow, SnapshotParts, Weights};
 use proptest::prelude::Strategy;
 use std::cell::Cell;
-use world::{
-    Shape, TINY, config, crossed, empty, for_each, reservation, rru, server, snapshot, solved,
-    worlds,
-};
 
 /// Few racks and much to hold: reservations want the same ones.
 const CROWDED: Shape = Shape {

@@ -1,7 +1,5 @@
 //! Tables of replays, against sums made by hand over every pair.
 #![cfg(feature = "summaries")]
-#![allow(missing_docs, clippy::unwrap_used)]
-
 use chrono::{Days, NaiveDate};
 use datasets::backtest::{Compared, Outcome, by_day, by_reservation};
 use rand::{RngExt, SeedableRng};

@@ -1,13 +1,10 @@
 //! Every broken folder is refused, with file, row and rule; nothing is overwritten by mistake.
-#![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{self, bytes_of, midnight, said, small, small_snapshot};
 use arrow_array::{
     Array, ArrayRef, Float32Array, Float64Array, Int64Array, StringArray,
     TimestampMicrosecondArray, TimestampNanosecondArray,
 };
-use common::{bytes_of, midnight, said, small, small_snapshot};
 use datasets::schema::{
     ASSIGNMENT, RESERVATIONS, RESULT_FORMAT, RRU, SERVERS, SNAPSHOT_TABLES, TableSchema,
     UNAVAILABILITY,

@@ -1,14 +1,11 @@
 //! Columns that a snapshot has beyond its format: kept with their types for policies, refused with their
 //! place where they cannot be.
-#![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{self, said, small};
 use arrow_array::{
     ArrayRef, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array,
     Int16Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array,
 };
-use common::{said, small};
 use datasets::schema::{RESERVATIONS, SERVERS};
 use datasets::{read_extra, read_parts, write_parts};
 use fleet::{ExtraCells, ExtraOf};

@@ -1,9 +1,6 @@
 //! CSV files with text that was not meant: refused with file, line, column and rule.
-#![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
-use common::said;
+use crate::common::{self, said};
 use datasets::import::{ImportOptions, import_csv};
 
 const HEADER: &str = "server_id,datacenter,msb,rack,hardware_type,note\n";

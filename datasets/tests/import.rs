@@ -1,10 +1,7 @@
 //! Inventories in CSV: what is taken, what is assumed.
-#![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
-use common::inventory::{Files, REQUESTS, epoch};
-use common::said;
+use crate::common::inventory::{Files, REQUESTS, epoch};
+use crate::common::{self, said};
 use datasets::import::{
     ImportError, ImportOptions, LogFormat, change_requests, import_csv, read_log,
 };

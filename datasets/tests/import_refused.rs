@@ -1,10 +1,7 @@
 //! Inventories in CSV: what is refused, and which file, line and column is named.
-#![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
-use common::inventory::Files;
-use common::said;
+use crate::common::inventory::Files;
+use crate::common::said;
 use datasets::import::import_csv;
 use std::path::PathBuf;
 

@@ -2,11 +2,8 @@
 //!
 //! The poor man's companion of the fuzz target: a few thousand mutations by seed, on stable Rust,
 //! in every test run.
-#![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
-use common::{bytes_of, said, small, small_snapshot};
+use crate::common::{bytes_of, said, small, small_snapshot};
 use datasets::cluster::{ClusterError, kubernetes, roadef, service_fabric};
 use datasets::{read_assignment, read_snapshot, write_parts, write_result};
 use fleet::Targets;

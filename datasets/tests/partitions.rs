@@ -1,11 +1,8 @@
 //! Fault domains that cross MSBs: columns `domain:NAME` and `survives.parquet` of version 3.
-#![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::inventory::Files;
+use crate::common::{said, small};
 use arrow_array::{ArrayRef, Int64Array};
-use common::inventory::Files;
-use common::{said, small};
 use datasets::generate::{GenerateOptions, generate};
 use datasets::import::import_csv;
 use datasets::schema::{SERVERS, SURVIVES};
@@ -86,7 +83,7 @@ fn what_a_reservation_must_survive_is_not_left_out_in_version_2() {
 fn domains_are_text() {
     let dir = tempfile::tempdir().unwrap();
     write_parts(dir.path(), &crossed()).unwrap();
-    common::rewrite(dir.path(), &SERVERS, |name, array| {
+    crate::common::rewrite(dir.path(), &SERVERS, |name, array| {
         let numbers: ArrayRef = Arc::new(Int64Array::from(vec![7; array.len()]));
         let array = if name == "domain:feed" { numbers } else { array };
         vec![(name.to_owned(), array)]

@@ -1,11 +1,8 @@
 //! What is written is what is read, to the byte and to the bit.
-#![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{self, bytes_of, midnight, small, small_snapshot};
 use arrow_array::{Array, ArrayRef, LargeStringArray, StringArray, StringViewArray};
 use chrono::{DateTime, Utc};
-use common::{bytes_of, midnight, small, small_snapshot};
 use datasets::schema::{SERVERS, SNAPSHOT_TABLES, UNAVAILABILITY};
 use datasets::{
     Basis, read_assignment, read_basis, read_parts, read_report, read_snapshot, write_export,

@@ -1,10 +1,6 @@
 //! Summaries say what counting by hand says.
 #![cfg(feature = "summaries")]
-#![allow(missing_docs, clippy::unwrap_used)]
-
-mod common;
-
-use common::{small, small_snapshot};
+use crate::common::{small, small_snapshot};
 use datasets::summary::{
     MovesOf, SizeClass, TypeInMsb, TypeSummary, moves_by_reservation, requests_by_size,
     servers_by_type, servers_by_type_and_msb,

@@ -1,9 +1,6 @@
 //! Snapshots are written in version 2 of the format, and version 1 is still read.
-#![allow(missing_docs, clippy::unwrap_used)]
 
-mod common;
-
-use common::{said, small};
+use crate::common::{self, said, small};
 use datasets::schema::{RESERVATIONS, SNAPSHOT_1_TABLES};
 use datasets::{read_parts, read_snapshot, write_parts};
 use fleet::{AffinityRow, AllowedDatacenterRow, SnapshotParts, UnavailabilityRow};

@@ -1,7 +1,6 @@
 //! The audit against the seven expressions written out over all servers and reservations.
 
-mod world;
-
+use crate::world::{any_assignment, any_world};
 use fleet::audit::{Violation, audit};
 use fleet::{
     MsbIx, RackIx, RegionSnapshot, Reservation, ReservationIx, ReservationKind, Rru, Server,
@@ -10,7 +9,6 @@ use fleet::{
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::collections::BTreeSet;
-use world::{any_assignment, any_world};
 
 /// V in micro-RRU: nothing for a type that is not eligible, or outside the datacenters it is held to.
 fn value(snapshot: &RegionSnapshot, reservation: &Reservation, server: &Server) -> i64 {

@@ -1,10 +1,8 @@
 //! The audit on regions small enough to work out by hand.
 
-mod world;
-
+use crate::world::{World, find, targets};
 use fleet::audit::{Claims, Difference, Violation, audit};
 use fleet::{MsbIx, RegionSnapshot, Rru, Targets};
-use world::{World, find, targets};
 
 fn close(a: f64, b: f64) -> bool {
     (a - b).abs() < 1e-9

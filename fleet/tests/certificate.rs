@@ -1,14 +1,12 @@
 //! The certificate of the instant before a loss against what is there after it: a naive count, server by
 //! server over the rows of the snapshot, that shares no code with the audit.
 
-mod world;
-
+use crate::world::{World, any_world, hours, noon};
 use chrono::TimeDelta;
 use fleet::audit::{Standing, certificate};
 use fleet::{MsbIx, RegionSnapshot, ServerRow, SnapshotParts, UnavailabilityRow};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use world::{World, any_world, hours, noon};
 
 const MICRO: f64 = 1_000_000.0;
 

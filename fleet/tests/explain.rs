@@ -1,14 +1,12 @@
 //! Why reservations are short, one reason at a time, and what would grant them.
 
-mod world;
-
+use crate::world::{World, find, targets};
 use fleet::audit::audit;
 use fleet::explain::{
     Explainer, Explanation, HeldBy, Relaxation, Right, ShortfallReason, TypeReason, TypeUse,
     explain,
 };
 use fleet::{Rru, Targets};
-use world::{World, find, targets};
 
 fn explained(world: World, given: &[(&str, &str)], id: &str) -> Explanation {
     let snapshot = world.build();

@@ -1,10 +1,8 @@
 //! Why reservations are short that are held to datacenters, or whose replicas are to MSBs.
 
-mod world;
-
+use crate::world::{World, find};
 use fleet::Targets;
 use fleet::explain::{Explanation, Relaxation, ShortfallReason, explain};
-use world::{World, find};
 
 fn explained(world: World, id: &str) -> Explanation {
     let snapshot = world.build();

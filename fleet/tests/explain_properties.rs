@@ -1,7 +1,6 @@
 //! For any region: explanations agree with the audit, reasons are true, and concessions suffice.
 
-mod world;
-
+use crate::world::{any_assignment, find};
 use fleet::audit::audit;
 use fleet::explain::{Explainer, Relaxation, ShortfallReason};
 use fleet::{
@@ -9,7 +8,6 @@ use fleet::{
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use world::{any_assignment, find};
 
 /// Gives a reservation everything that is free and eligible.
 fn with_all_free(snapshot: &RegionSnapshot, targets: &Targets, ix: ReservationIx) -> Targets {

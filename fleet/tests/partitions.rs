@@ -1,12 +1,9 @@
 //! Fault domains that cross MSBs: their rules, and the audit of small regions by hand.
-#![allow(missing_docs)]
 
-mod world;
-
+use crate::world::{World, find, targets};
 use fleet::audit::audit;
 use fleet::explain::{ShortfallReason, explain};
 use fleet::{PartitionColumn, RegionSnapshot, Rru, SurvivesRow, Table};
-use world::{World, find, targets};
 
 /// A column of servers by prefix of their ids; those without a prefix have no domain.
 fn column(world: &World, name: &str, domains: &[(&str, &str)]) -> PartitionColumn {

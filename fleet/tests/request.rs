@@ -1,10 +1,8 @@
 //! A request becomes part of a region, or says which of its members is wrong.
 
-mod world;
-
+use crate::world::World;
 use fleet::{CapacityRequest, RegionSnapshot, RequestChange, RequestError, Rru};
 use serde_json::{Value, json};
-use world::World;
 
 fn region() -> RegionSnapshot {
     World::new()

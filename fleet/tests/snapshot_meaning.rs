@@ -1,13 +1,11 @@
 //! What a valid snapshot means: availability, moves under way, shared buffers, order of rows.
 
-mod world;
-
+use crate::world::{World, any_assignment, any_world, find, hours, noon, targets};
 use fleet::{
     RegionSnapshot, ReservationKind, Rru, Scope, SnapshotParts, Targets, UnavailabilityKind,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use world::{World, any_assignment, any_world, find, hours, noon, targets};
 
 fn pair() -> World {
     World::new().servers("dc0/m0", "t0", 3).servers("dc0/m1", "t0", 3).reservation(

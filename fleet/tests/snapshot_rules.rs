@@ -1,9 +1,7 @@
 //! Every rule of the snapshot format, each broken once: the error names file, row and rule.
 
-mod world;
-
+use crate::world::{self, World, hours, noon};
 use fleet::{RegionSnapshot, Rule, SnapshotParts, Table};
-use world::{World, hours, noon};
 
 /// A valid region that has a row in every table.
 fn valid() -> World {

@@ -1,7 +1,5 @@
 //! Long-term forecasts of any history: safe, ordered, the same for the same seed, and in any unit.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 use forecast::long::tcn::{Model, Output, Training, train};
 use forecast::long::{Bands, Daily, Doubt, LEVELS, Method, rivals};
 use forecast::orders::advice::{Position, advise};

@@ -1,9 +1,7 @@
 //! The search against every assignment of small random clusters, whose rules are checked here once
 //! more, apart from the audit.
 
-mod common;
-
-use common::{DOWN, Small, has};
+use crate::common::{self, DOWN, Small, has};
 use placement::{
     Assignment, Cluster, Evenness, Failovers, LevelIx, Limits, NodeIx, Objective, ServiceFabric,
     annealing, audit, bound, evaluate, search,

@@ -1,9 +1,7 @@
 //! Explanations of small random clusters against obstacles that are worked out here once more, each change
 //! made and tried, and scenarios as sentences.
 
-mod common;
-
-use common::{Places, Small, has, to};
+use crate::common::{self, Places, Small, has, to};
 use placement::{
     Assignment, Builder, Cluster, Explanation, Failovers, GroupIx, LevelIx, MoveReason, NodeIx,
     NodeState, NotPlaced, Objective, Outcome, Relaxation, ReplicaIx, Rule, audit, evaluate,

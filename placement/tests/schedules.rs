@@ -1,9 +1,7 @@
 //! Schedules of small random clusters against all orders of their moves, with the rules of a phase
 //! written here once more, and scenarios.
 
-mod common;
-
-use common::{Places, Small, has, to};
+use crate::common::{self, Places, Small, has, to};
 use placement::{
     Blocker, Builder, Cluster, GroupIx, LevelIx, MoveKind, NodeIx, NodeState, Overlap, Role, Rule,
     Schedule, ServiceIx, audit_schedule, schedule, schedule_with,

@@ -1,8 +1,7 @@
 //! Weave's preemption (figure 16, section 6.1.3) and balance of virtual machines (section 6.2), on generated
 //! clusters.
 
-mod vms;
-
+use crate::vms;
 use async_solver::backend::InProcess;
 use async_solver::random::Random;
 use placement::{Cluster, NodeState, Service, ServiceIx};

@@ -7,7 +7,6 @@
 //! Phase 1 does not choose servers: of each group of servers alike a reservation has a number, and what these
 //! cost by expressions 1 and 2 is the least over all choices of that number of servers of the group, as if
 //! no other reservation used its racks. [`Phase1::whole`] is the objective itself, of the servers chosen.
-#![allow(dead_code, reason = "each test file uses its own part of this")]
 
 use async_solver::model::Model;
 use fleet::{

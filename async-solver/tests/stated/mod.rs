@@ -1,5 +1,4 @@
 //! Limits of groups as a reader states them, server by server, and rows drawn for regions.
-#![allow(dead_code, reason = "each test file uses its own part of this")]
 
 use async_solver::random::Random;
 use async_solver::{Coefficient, GroupLimit, GroupLimits};

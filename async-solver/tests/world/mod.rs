@@ -1,5 +1,4 @@
 //! Small regions drawn at random, and solves of them in this process.
-#![allow(dead_code, reason = "each test file uses its own part of this")]
 
 use async_solver::backend::{InProcess, LpProblem, LpRequest};
 use async_solver::{

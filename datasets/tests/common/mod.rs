@@ -1,5 +1,4 @@
 //! A small region that uses every column of the format, and ways to write it wrongly.
-#![allow(dead_code, reason = "each test file uses its share")]
 
 pub mod inventory;
 

@@ -1,5 +1,4 @@
 //! Tiny regions for tests: written in a few lines, or drawn at random.
-#![allow(dead_code, reason = "each test file uses its own part of this")]
 
 use chrono::TimeDelta;
 use fleet::{

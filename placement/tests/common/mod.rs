@@ -1,7 +1,5 @@
 //! Small random clusters, which tests compare with all that is possible in them.
 
-#![allow(dead_code, reason = "each test uses a part")]
-
 use placement::{Assignment, Builder, Cluster, GroupIx, LevelIx, NodeIx, NodeState, Rule};
 use proptest::prelude::*;
 use std::ops::{Range, RangeInclusive};

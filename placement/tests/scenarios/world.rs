@@ -1,6 +1,6 @@
 //! The language of the scenarios: a description of a cluster, line by line, and what is printed of it.
 
-use crate::exhaustive::{Least, least};
+use super::exhaustive::{Least, least};
 use placement::{
     Amount, Cluster, Failovers, GroupIx, LevelIx, Limits, NodeIx, NodeState, Objective, Role, Rule,
     ServiceIx, Violation, audit, search,
