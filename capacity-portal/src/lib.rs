@@ -10,6 +10,7 @@
 //! | `autosize_advice` | which quantile and cooldown the history of a reservation recommends |
 //! | `supply` | how long the servers of each hardware type last |
 //! | `local` | the unix socket for administrators of this machine |
+//! | [`usage`] | servers and promises counted, and their series |
 //! | `archive`, `rehearsal`, `policies` | interfaces that `ras` implements: files of solves, simulated decisions, the compiler of policies |
 //!
 //! `/openapi.json` describes every path; `/api` is a page to browse it. Writes need a token with the right role,
@@ -29,6 +30,7 @@ mod region_summary;
 mod rehearsal;
 mod sampler;
 mod supply;
+pub mod usage;
 mod web;
 
 pub use api::probes::region_status;

@@ -34,7 +34,7 @@ pub use contract::{ContractAction, ContractOf, SetContract};
 pub use files::{Audit, Demo, FleetProfile, Generate, Inspect, Report, Solve, State};
 pub use forecast::{
     AutosizeForecast, DailySeries, DemandForecast, ForecastCommand, Lead, OrdersForecast,
-    PlanForecast, SeriesFile, SparesForecast, WarmForecast,
+    PlanForecast, RegionHistory, SeriesFile, SparesForecast, WarmForecast,
 };
 pub use groups::{OpsCommand, RegionCommand, ResultCommand, SnapshotCommand, new_name};
 pub use hardware_order::{

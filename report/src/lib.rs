@@ -42,7 +42,7 @@ mod tests;
 pub mod thrash;
 
 pub use self::forecast::{
-    PlanPage, PlanRow, PlanWeek, SparesPage, WarmPage, WarmSeries, render as render_warm,
+    PlanPage, PlanRow, PlanWeek, SparesPart, WarmPart, WarmSeries, render as render_warm,
     render_plan, render_spares,
 };
 pub use self::placement::{Emptied, PlacementPage, render as render_placement};

@@ -9,7 +9,7 @@ mod spares;
 pub use autosize::AutosizeForecast;
 pub use long::{DailySeries, DemandForecast, Lead, OrdersForecast};
 pub use plan::PlanForecast;
-pub use series::SeriesFile;
+pub use series::{RegionHistory, SeriesFile};
 pub use spares::SparesForecast;
 
 use crate::quantity;

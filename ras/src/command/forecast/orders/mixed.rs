@@ -1,7 +1,7 @@
 //! Orders of several types that serve demand in RRU by reservation.
 
 use super::super::long::{date, notes, nothing, outlooks, plan_with};
-use super::super::series::{Grain, RegionStock, Wanted, owned};
+use super::super::series::{Grain, RegionStock, Source, Wanted, owned};
 use super::{check_leads, count, held, horizon, late_note, stock};
 use crate::cli::OrdersForecast;
 use crate::context::Context;
@@ -64,10 +64,16 @@ struct OfSeries {
     doubts: Vec<Doubt>,
 }
 
-pub(super) fn run(options: &OrdersForecast, rru: &Path, context: &Context) -> Result<Verdict> {
+pub(super) fn run(
+    options: &OrdersForecast,
+    rru: &Path,
+    source: &Source<'_>,
+    context: &Context,
+) -> Result<Verdict> {
     let worth = worth(rru)?;
-    let outlooks = outlooks(&options.of, &plan_with(options.quantile, horizon(options)), HELD)?;
-    let RegionStock { rows: stock, late } = stock(options, || owned(&options.of.file, HELD))?;
+    let plan = plan_with(options.quantile, horizon(options));
+    let outlooks = outlooks(&options.of, &plan, HELD, source)?;
+    let RegionStock { rows: stock, late } = stock(options, source, |source, _| owned(source, HELD))?;
     let names: BTreeSet<&str> =
         worth.values().flat_map(|types| types.keys()).map(String::as_str).collect();
     if let Some(file) = &options.stock

@@ -1,0 +1,118 @@
+//! Failures of the servers of each hardware type, from a snapshot or a file.
+
+use anyhow::Result;
+use datasets::import::read_outages;
+use fleet::{
+    HardwareTypeIx, RegionSnapshot, ReservationKind, Scope, ServerIx, UnavailabilityEvent,
+};
+use forecast::spares::Outage;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What is known of the failures of a region: its types, each with its outages.
+#[derive(Debug, Default)]
+pub(super) struct FailureHistory {
+    pub(super) types: BTreeMap<String, OfType>,
+    /// The end of the history, if the source says it.
+    pub(super) until: Option<i64>,
+    /// Events that spares do not cover: planned work and whole MSBs or datacenters.
+    pub(super) left_out: usize,
+}
+
+/// A hardware type.
+#[derive(Debug, Default)]
+pub(super) struct OfType {
+    /// What a server is worth, where the source says it.
+    pub(super) rru: Option<f64>,
+    /// Its servers, or as many of them as the source lists.
+    pub(super) servers: usize,
+    /// Their outages; servers have numbers.
+    pub(super) outages: Vec<Outage>,
+}
+
+/// The failures of a file.
+pub(super) fn of_file(file: &Path) -> Result<FailureHistory> {
+    let mut history = FailureHistory::default();
+    let mut numbers: BTreeMap<String, u32> = BTreeMap::new();
+    for row in read_outages(file)? {
+        let of = history.types.entry(row.hardware_type).or_default();
+        // A server is of one type, so numbers need not begin with each type.
+        let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+        let server = *numbers.entry(row.server).or_insert_with(|| {
+            of.servers += 1;
+            next
+        });
+        if let Some((start, end)) = row.outage {
+            of.outages.push(Outage { server, start, end: end.unwrap_or(i64::MAX) });
+        }
+    }
+    Ok(history)
+}
+
+/// The failures that a snapshot lists.
+pub(super) fn of_region(snapshot: &RegionSnapshot) -> FailureHistory {
+    let mut history =
+        FailureHistory { until: Some(snapshot.taken_at.timestamp()), ..FailureHistory::default() };
+    let type_name = |of: HardwareTypeIx| snapshot.hardware_types[of.ix()].to_string();
+    for server in &snapshot.servers {
+        history.types.entry(type_name(server.hardware_type)).or_default().servers += 1;
+    }
+    for (at, name) in snapshot.hardware_types.iter().enumerate() {
+        if let Some(of) = history.types.get_mut(name.as_ref()) {
+            of.rru = mean_rru(snapshot, HardwareTypeIx::new(at));
+        }
+    }
+    let covered = Covered::of(snapshot);
+    for event in &snapshot.unavailability {
+        let servers = covered.by(event);
+        history.left_out += usize::from(servers.is_empty());
+        let start = event.started_at.timestamp();
+        let end = event.ended_at.map_or(i64::MAX, |ended| ended.timestamp());
+        for server in servers {
+            let of_type = type_name(snapshot.servers[server.ix()].hardware_type);
+            let number = u32::try_from(server.ix()).unwrap_or(u32::MAX);
+            let of = history.types.entry(of_type).or_default();
+            of.outages.push(Outage { server: number, start, end });
+        }
+    }
+    history
+}
+
+/// Which servers an event takes out so that spares are to cover them.
+pub(super) struct Covered<'a> {
+    snapshot: &'a RegionSnapshot,
+    by_rack: BTreeMap<&'a str, Vec<ServerIx>>,
+}
+
+impl Covered<'_> {
+    pub(super) fn of(snapshot: &RegionSnapshot) -> Covered<'_> {
+        let mut by_rack: BTreeMap<&str, Vec<ServerIx>> = BTreeMap::new();
+        for (at, server) in snapshot.servers.iter().enumerate() {
+            let rack = snapshot.racks[server.rack.ix()].id.as_ref();
+            by_rack.entry(rack).or_default().push(ServerIx::new(at));
+        }
+        Covered { snapshot, by_rack }
+    }
+
+    /// None of planned work and of whole MSBs or datacenters.
+    pub(super) fn by(&self, event: &UnavailabilityEvent) -> Vec<ServerIx> {
+        match event.scope {
+            _ if event.kind.is_planned() => Vec::new(),
+            Scope::Server => self.snapshot.server(&event.scope_id).into_iter().collect(),
+            Scope::Rack => self.by_rack.get(event.scope_id.as_ref()).cloned().unwrap_or_default(),
+            Scope::Msb | Scope::Datacenter => Vec::new(),
+        }
+    }
+}
+
+/// What a server of a type is worth, on average over the capacity of the reservations that it can serve.
+pub(super) fn mean_rru(snapshot: &RegionSnapshot, of: HardwareTypeIx) -> Option<f64> {
+    let guaranteed = snapshot.reservations.iter().filter(|r| r.kind == ReservationKind::Guaranteed);
+    let (mut weight, mut sum) = (0.0, 0.0);
+    for reservation in guaranteed {
+        let Some(value) = reservation.value(of) else { continue };
+        weight += reservation.capacity.to_f64();
+        sum += reservation.capacity.to_f64() * value.to_f64();
+    }
+    (weight > 0.0 && sum > 0.0).then(|| sum / weight)
+}
