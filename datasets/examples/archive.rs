@@ -1,5 +1,5 @@
 //! An archive of hourly snapshots of a region that is made up, in the folders that solves leave behind: to try what reads an
-//! archive where there is none.
+//! archive without one of your own.
 //!
 //! ```sh
 //! cargo run -p datasets --no-default-features --example archive -- FOLDER [DAYS] [SERVERS] [SEED]

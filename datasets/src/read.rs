@@ -10,9 +10,9 @@ use crate::schema::{
 use crate::table::{Batch, NamePool, read_table};
 use chrono::{DateTime, Utc};
 use fleet::{
-    AffinityRow, AllowedDatacenterRow, Coverage, MoveBudgetRow, Name, RegionSnapshot, ReservationName,
-    ReservationRow, RruRow, Rule, ServerRow, SnapshotError, SnapshotParts, SurvivesRow, Table,
-    UnavailabilityRow, Weights,
+    AffinityRow, AllowedDatacenterRow, Coverage, MoveBudgetRow, Name, RegionSnapshot,
+    ReservationName, ReservationRow, RruRow, Rule, ServerRow, SnapshotError, SnapshotParts,
+    SurvivesRow, Table, UnavailabilityRow, Weights,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -217,7 +217,12 @@ fn spare_types<'a>(types: &[TypeHistory], downs: &'a [Down]) -> Vec<SpareType<'a
 }
 
 /// The spares of each type by a rule, from how many servers are down at an instant ([`downs`]).
-pub fn decide(rule: Rule, types: &[TypeHistory], downs: &[Down], terms: &SizingTerms) -> Vec<usize> {
+pub fn decide(
+    rule: Rule,
+    types: &[TypeHistory],
+    downs: &[Down],
+    terms: &SizingTerms,
+) -> Vec<usize> {
     let fixed = || -> Vec<usize> {
         let share = |of: &TypeHistory| (terms.fixed_share * of.servers as f64).round() as usize;
         types.iter().map(share).collect()

@@ -349,9 +349,17 @@ mod tests {
         let by_type = vec![UsageKey::HardwareType, UsageKey::Datacenter];
         for by in [vec![], vec![UsageKey::Reservation], by_type] {
             for hardware_type in [None, Some("C1".to_owned())] {
-                let asked = UsageAsked { by: by.clone(), step: 300, hardware_type, ..UsageAsked::default() };
+                let asked = UsageAsked {
+                    by: by.clone(),
+                    step: 300,
+                    hardware_type,
+                    ..UsageAsked::default()
+                };
                 let only = |change: &UsageChange| {
-                    asked.hardware_type.as_ref().is_none_or(|name| *name == change.cell.hardware_type)
+                    asked
+                        .hardware_type
+                        .as_ref()
+                        .is_none_or(|name| *name == change.cell.hardware_type)
                 };
                 let changes: Vec<UsageChange> =
                     changes.iter().filter(|change| only(change)).cloned().collect();

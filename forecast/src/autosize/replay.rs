@@ -83,8 +83,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SETTINGS: Settings =
-        Settings { quantile: 0.9, min: 0.0, max: 1e6, cooldown: 4 * 3_600 };
+    const SETTINGS: Settings = Settings { quantile: 0.9, min: 0.0, max: 1e6, cooldown: 4 * 3_600 };
 
     fn series(values: &[f64]) -> Series {
         let values = values.iter().map(|value| Some(*value)).collect();
@@ -93,7 +92,9 @@ mod tests {
 
     /// Days of hours: 40 by night, 100 by day.
     fn days(count: usize) -> Vec<f64> {
-        (0..count * 24).map(|hour| if hour % 24 < 8 { 40.0 } else { 100.0 + (hour % 5) as f64 }).collect()
+        (0..count * 24)
+            .map(|hour| if hour % 24 < 8 { 40.0 } else { 100.0 + (hour % 5) as f64 })
+            .collect()
     }
 
     #[test]
@@ -105,7 +106,10 @@ mod tests {
         let demand = series(&demand);
         let current = Current { request: 200.0, changed_at: None };
         let replayed = replay(&demand, &SETTINGS, current, 48).expect("settings");
-        assert!(replayed.resizes.first().is_some_and(|first| first.to < first.from), "{replayed:?}");
+        assert!(
+            replayed.resizes.first().is_some_and(|first| first.to < first.from),
+            "{replayed:?}"
+        );
         let jump = replayed.resizes.iter().find(|of| of.to > 300.0).expect("it grows");
         assert_eq!(jump.at, 201 * 3_600, "at the end of the hour with the jump");
         assert!(matches!(jump.reason, Some(Reason::Filled { .. })), "{jump:?}");
@@ -115,7 +119,10 @@ mod tests {
         let promised = series(&[vec![120.0; 150], vec![500.0; 90]].concat());
         let was = recorded(&demand, &promised, 48);
         assert_eq!((was.outcome.short_hours, was.resizes.len()), (0, 1));
-        assert_eq!((was.resizes[0].from, was.resizes[0].to, was.resizes[0].at), (120.0, 500.0, 151 * 3_600));
+        assert_eq!(
+            (was.resizes[0].from, was.resizes[0].to, was.resizes[0].at),
+            (120.0, 500.0, 151 * 3_600)
+        );
     }
 
     proptest! {

@@ -5,7 +5,9 @@ mod autosize;
 mod failures;
 mod long;
 mod orders;
+mod page;
 mod plan;
+mod replay;
 mod series;
 mod spares;
 
@@ -42,6 +44,8 @@ pub(super) fn run(command: &ForecastCommand, context: &Context) -> Result<Verdic
         ForecastCommand::Plan(options) => plan::run(options, context),
         ForecastCommand::Autosize(options) => autosize::run(options, context),
         ForecastCommand::Spares(options) => spares::run(options, context),
+        ForecastCommand::Report(options) => page::run(options, context),
+        ForecastCommand::Replay(options) => replay::run(options, context),
     }
 }
 

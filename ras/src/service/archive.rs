@@ -93,8 +93,11 @@ impl Archive {
         let prefix = Some(&self.root).filter(|root| !root.as_ref().is_empty());
         let mut objects = self.store.list(prefix);
         let mut urls = Vec::new();
-        while let Some(object) = objects.try_next().await.with_context(|| format!("listing {}", self.url))? {
-            let parts: Vec<_> = object.location.prefix_match(&self.root).into_iter().flatten().collect();
+        while let Some(object) =
+            objects.try_next().await.with_context(|| format!("listing {}", self.url))?
+        {
+            let parts: Vec<_> =
+                object.location.prefix_match(&self.root).into_iter().flatten().collect();
             let names: Vec<&str> = parts.iter().map(AsRef::as_ref).collect();
             match names.as_slice() {
                 ["replays", ..] => {}

@@ -1,6 +1,11 @@
 //! Pages of forecasts. Here that of warm capacity: what methods hold over a series, what it costs and how often it
-//! is short; in `spares` that of spares, in `plan` that of the coming weeks.
+//! is short; in `spares` that of spares, in `plan` that of the coming weeks, in `whole` that of all forecasts, with parts for
+//! demand, orders and requests that follow demand.
 
+mod autosize;
+mod band;
+mod demand;
+mod orders;
 mod plan;
 mod rises;
 mod scatter;
@@ -8,18 +13,27 @@ mod spares;
 mod subject;
 #[cfg(test)]
 mod tests;
+mod whole;
 
+pub use autosize::{AutosizePart, AutosizeSeries};
+pub use demand::{DemandPart, DemandSeries};
+pub use orders::{OrdersPart, OrdersSeries};
 pub use plan::{PlanPage, PlanRow, PlanWeek, render as render_plan};
 pub use spares::{SparesPart, render as render_spares};
 pub use subject::WarmSeries;
+pub use whole::{ForecastPage, Sentence, listed, render as render_forecasts};
 
 use crate::summary::tile;
 use crate::{number, page};
 use forecast::Notice;
+use forecast::warm::Next;
 use maud::{Markup, html};
 
 /// Series that the page of warm capacity shows.
 const SHOWN: usize = 20;
+
+/// Rows of its table of all series.
+const ROWS: usize = 100;
 
 /// Notices that are listed.
 const NOTICES: usize = 20;
@@ -49,7 +63,7 @@ pub fn render(title: &str, of: &WarmPart) -> String {
                 }
             }
             main #main {
-                (sections(of, SHOWN, h2))
+                (sections(of))
                 section #method {
                     h2 { "Method" }
                     (method())
@@ -71,29 +85,83 @@ fn h3(text: &str) -> Markup {
 }
 
 /// A section for each series.
-fn sections(of: &WarmPart, shown: usize, heading: Heading) -> Markup {
+fn sections(of: &WarmPart) -> Markup {
     html! {
-        @for series in of.series.iter().take(shown) { (section(series, heading)) }
-        @if of.series.len() > shown {
-            p.note { "The first " (shown) " of " (of.series.len()) " series are shown." }
+        @for series in of.series.iter().take(SHOWN) {
+            section {
+                h2 { (series.name) }
+                (steps(series))
+                (tiles(series))
+                (notices(series.notices))
+                @if !series.choices.is_empty() {
+                    (scatter::section(series.choices))
+                    (rises::section(series))
+                }
+            }
+        }
+        @if of.series.len() > SHOWN {
+            p.note { "The first " (SHOWN) " of " (of.series.len()) " series are shown." }
         }
     }
 }
 
-fn section(of: &WarmSeries, heading: Heading) -> Markup {
+/// A table of all series, and the methods of the largest.
+fn short(of: &WarmPart, shown: usize) -> Markup {
+    let demand = |of: &WarmSeries| of.next.map_or(0.0, |next| next.demand);
+    let mut largest: Vec<&WarmSeries> = of.series.iter().collect();
+    largest.sort_by(|one, other| demand(other).total_cmp(&demand(one)));
     html! {
-        section {
-            (heading(of.name))
-            p.note {
-                (number::counted(of.series.len(), "step")) " of " (of.series.step())
-                ". The first " (number::count(of.split)) " choose parameters, the rest judges."
+        (table(&largest))
+        @for series in largest.iter().take(shown).filter(|series| !series.choices.is_empty()) {
+            h3 { (series.name) }
+            (steps(series))
+            (scatter::section(series.choices))
+        }
+        @if largest.len() > shown { p.note { "Methods of the " (shown) " largest." } }
+    }
+}
+
+fn table(series: &[&WarmSeries]) -> Markup {
+    let next = |of: &WarmSeries, value: fn(&Next) -> f64| {
+        of.next
+            .as_ref()
+            .map_or_else(|| number::NOTHING.to_owned(), |next| number::decimal(value(next)))
+    };
+    html! {
+        div.scroll {
+            table.data {
+                thead { tr {
+                    th scope="col" { "series" }
+                    th.n scope="col" { "demand" }
+                    th.n scope="col" { "hold next" }
+                    th.n scope="col" { "warm" }
+                    th.n scope="col" { "short steps" }
+                    th.n scope="col" { "warm on average" }
+                } }
+                tbody { @for of in series.iter().take(ROWS) {
+                    tr {
+                        th scope="row" { (of.name) }
+                        td.n { (next(of, |next| next.demand)) }
+                        td.n { (next(of, |next| next.capacity)) }
+                        td.n { (next(of, Next::warm)) }
+                        td.n { (number::count(of.recommended.events)) " of " (number::count(of.recommended.steps)) }
+                        td.n { (number::percent(of.recommended.warm_share())) }
+                    }
+                } }
             }
-            (tiles(of))
-            (notices(of.notices))
-            @if !of.choices.is_empty() {
-                (scatter::section(of.choices))
-                (rises::section(of))
-            }
+        }
+        (crate::svg::left_out(series.len().min(ROWS), series.len(), "series"))
+        @for of in series { @if !of.notices.is_empty() {
+            p.note { (of.name) ": steps that were marked as unknown: " (number::count(of.notices.len())) "." }
+        } }
+    }
+}
+
+fn steps(of: &WarmSeries) -> Markup {
+    html! {
+        p.note {
+            (number::counted(of.series.len(), "step")) " of " (of.series.step())
+            ". The first " (number::count(of.split)) " choose parameters, the rest judges."
         }
     }
 }

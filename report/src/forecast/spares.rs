@@ -219,12 +219,10 @@ mod tests {
             total: Some(5),
         };
         let sizing = size(&types, &terms).expect("valid outages");
-        render("a & b", &SparesPart {
-            chance: 0.01,
-            fixed_share: 0.02,
-            history_hours: 240.0,
-            sizing: &sizing,
-        })
+        render(
+            "a & b",
+            &SparesPart { chance: 0.01, fixed_share: 0.02, history_hours: 240.0, sizing: &sizing },
+        )
     }
 
     #[test]

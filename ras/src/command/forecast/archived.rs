@@ -91,6 +91,12 @@ impl ArchivedRegion {
         self.usage.series(TimeSpan { from: until - TimeDelta::days(days.into()), until }, asked)
     }
 
+    /// Series of all of the time.
+    pub(super) fn all(&self, asked: &UsageAsked) -> Vec<UsageSeries> {
+        let (from, until) = (Range::ALL.from, Range::ALL.until);
+        self.usage.series(TimeSpan { from, until }, asked)
+    }
+
     /// Failures as they were known from a snapshot and those before it.
     pub(super) fn failures(&self, snapshot: usize) -> FailureHistory {
         let mut history = self.failures.known(snapshot);
@@ -124,7 +130,8 @@ impl ArchivedRegion {
                 then.rru = mean_rru(snapshot, HardwareTypeIx::new(at));
             }
         }
-        let buffers = snapshot.reservations.iter().filter(|of| of.kind == ReservationKind::SharedBuffer);
+        let buffers =
+            snapshot.reservations.iter().filter(|of| of.kind == ReservationKind::SharedBuffer);
         for buffer in buffers {
             for (of, _) in &buffer.rru {
                 types.entry(name(*of)).or_default().buffer += buffer.capacity.to_f64();
@@ -150,7 +157,9 @@ async fn read(archive: &Archive, range: Range, reporter: &Reporter) -> Result<Ar
     }));
     let mut all: Vec<Found> = heads.buffered(AT_A_TIME).try_collect().await?;
     // Of two that were taken at an instant the order of names decides; a solve that was tried twice has both.
-    all.sort_by(|one, other| one.head.taken_at.cmp(&other.head.taken_at).then(one.url.cmp(&other.url)));
+    all.sort_by(|one, other| {
+        one.head.taken_at.cmp(&other.head.taken_at).then(one.url.cmp(&other.url))
+    });
     let [first, .., last] = all.as_slice() else {
         bail!("has one snapshot, of {}; a history needs two", show(all[0].head.taken_at));
     };

@@ -61,8 +61,7 @@ pub(super) fn answer(
             // Of several series those that can be tried are.
             Err(error) if !is_alone => (Some(error.to_string()), None),
             Err(error) => {
-                return Err(error)
-                    .with_context(|| format!("{}: {}", source.place(), of.name));
+                return Err(error).with_context(|| format!("{}: {}", source.place(), of.name));
             }
         };
         all.push(OfSeries { name: of.name, notices: of.notices, refused, backtest });

@@ -1,9 +1,16 @@
 //! Failures of the servers of each hardware type, from a snapshot or a file.
 
+use crate::cli::ServerOptions;
+use crate::client::Client;
+use crate::client::login::Server as ApiServer;
+use crate::store;
 use anyhow::Result;
+use api_types::inventory::RegionServers;
+use api_types::servers::EventsPage;
 use datasets::import::read_outages;
 use fleet::{
     HardwareTypeIx, RegionSnapshot, ReservationKind, Scope, ServerIx, UnavailabilityEvent,
+    UnavailabilityKind,
 };
 use forecast::spares::Outage;
 use std::collections::BTreeMap;
@@ -44,6 +51,41 @@ pub(super) fn of_file(file: &Path) -> Result<FailureHistory> {
         });
         if let Some((start, end)) = row.outage {
             of.outages.push(Outage { server, start, end: end.unwrap_or(i64::MAX) });
+        }
+    }
+    Ok(history)
+}
+
+/// The failures that the server of a running region lists. What its servers are worth is not asked.
+pub(super) fn of_server(options: &ServerOptions) -> Result<FailureHistory> {
+    let server = ApiServer::of(options)?;
+    let (servers, events, now) = store::run(async {
+        let client = Client::new(server)?;
+        let servers: RegionServers =
+            client.get_all("/ops/v1/servers?limit=1000", "servers").await?.read()?;
+        let found = client.get_all("/ops/v1/unavailability?limit=1000", "events").await?;
+        let events: EventsPage = found.read()?;
+        Ok((servers.servers, events.events, found.at))
+    })?;
+    let mut history = FailureHistory { until: Some(now.timestamp()), ..FailureHistory::default() };
+    let mut members: BTreeMap<(Scope, &str), Vec<usize>> = BTreeMap::new();
+    for (number, server) in servers.iter().enumerate() {
+        history.types.entry(server.hardware_type.clone()).or_default().servers += 1;
+        members.entry((Scope::Server, &server.server)).or_default().push(number);
+        members.entry((Scope::Rack, &server.rack)).or_default().push(number);
+    }
+    for event in events.iter().filter(|event| event.started_at <= now) {
+        let is_planned =
+            UnavailabilityKind::parse(&event.kind).is_some_and(UnavailabilityKind::is_planned);
+        let scope = Scope::parse(&event.scope).filter(|_| !is_planned);
+        let covered = scope.and_then(|scope| members.get(&(scope, event.scope_id.as_str())));
+        history.left_out += usize::from(covered.is_none());
+        let start = event.started_at.timestamp();
+        let end = event.ended_at.map_or(i64::MAX, |ended| ended.timestamp());
+        for number in covered.into_iter().flatten() {
+            let of = history.types.entry(servers[*number].hardware_type.clone()).or_default();
+            let server = u32::try_from(*number).unwrap_or(u32::MAX);
+            of.outages.push(Outage { server, start, end });
         }
     }
     Ok(history)

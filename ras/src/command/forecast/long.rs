@@ -52,7 +52,7 @@ pub(super) fn demand_answer(
     source: &Source<'_>,
 ) -> Result<(DemandAnswer, Vec<NamedSeries>)> {
     let plan = Plan::new(usize::from(options.days));
-    let all = forecast_all(found, &plan, networks(&options.of), &source.place())?;
+    let all = outlooks(&options.of, &plan, found, source)?;
     let of_series = |(known, outlook): (NamedSeries, Outlook)| {
         let last_day = date(&known, 0);
         (OfSeries { name: known.name.clone(), last_day, outlook }, known)
@@ -75,10 +75,10 @@ pub(super) fn plan_with(quantile: f64, days: usize) -> Plan {
 pub(super) fn outlooks(
     of: &DailySeries,
     plan: &Plan,
-    wanted: Wanted,
+    found: Vec<NamedSeries>,
     source: &Source<'_>,
 ) -> Result<Vec<(NamedSeries, Outlook)>> {
-    forecast_all(source.read(wanted)?, plan, networks(of), &source.place())
+    forecast_all(found, plan, networks(of), &source.place())
 }
 
 /// Forecasts series that are from one place; `networks` is the seed of networks that are trained on all of them.

@@ -4,7 +4,7 @@ mod mixed;
 
 use super::long::{DAY_SECONDS, date, notes, nothing, outlooks, plan_with};
 use super::series::{self, Grain, RegionStock, Source, Wanted, free};
-use crate::cli::OrdersForecast;
+use crate::cli::{Lead, OrdersForecast};
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::layout::Table;
@@ -91,7 +91,7 @@ pub(super) fn run(options: &OrdersForecast, context: &Context) -> Result<Verdict
     if let Some(rru) = &options.rru {
         return mixed::run(options, rru, &source, context);
     }
-    let (answer, _) = answer(options, &source)?;
+    let (answer, _) = answer(options, source.read(HELD)?, &source)?;
     context.answer(|| text(&answer), &answer)?;
     Ok(Verdict::Fine)
 }
@@ -99,17 +99,18 @@ pub(super) fn run(options: &OrdersForecast, context: &Context) -> Result<Verdict
 /// The answer, and each series with what is known of it and its forecast at the quantile.
 pub(super) fn answer(
     options: &OrdersForecast,
+    found: Vec<NamedSeries>,
     source: &Source<'_>,
 ) -> Result<(OrdersAnswer, Vec<Shown>)> {
     let of_name = |name: &str| Terms {
         period: usize::from(options.period),
-        lead: usize::from(
-            options.lead_of(|of| name == of || name.split('/').any(|part| part == of)),
-        ),
+        lead: usize::from(Lead::of(&options.lead, |of| {
+            name == of || name.split('/').any(|part| part == of)
+        })),
     };
     let RegionStock { rows: stock, late } = stock(options, source, free)?;
     let plan = plan_with(options.quantile, horizon(options));
-    let mut outlooks = outlooks(&options.of, &plan, HELD, source)?;
+    let mut outlooks = outlooks(&options.of, &plan, found, source)?;
     if !source.is_file() {
         // A region's history names types that it no longer has.
         let is_there = |name: &str| stock.iter().any(|row| row.series == name && row.servers > 0);

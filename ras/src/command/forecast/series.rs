@@ -72,7 +72,10 @@ pub(super) fn archive(of: &SeriesFile, context: &Context) -> Result<Option<Archi
     ];
     if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
         bail!(Hinted::new(
-            format!("{option}: {} is a file, and this selects from the history of a region", place.display()),
+            format!(
+                "{option}: {} is a file, and this selects from the history of a region",
+                place.display()
+            ),
             "leave it out, or name the folder or URL of an archive",
         ));
     }
@@ -99,6 +102,15 @@ impl<'a> Source<'a> {
         match &self.of.series {
             Some(place) => place.display().to_string(),
             None => "history of the region".to_owned(),
+        }
+    }
+
+    /// Checks that the file or the server can be read; whether that is enough for a forecast is another matter.
+    pub(super) fn check(&self, wanted: Wanted) -> Result<()> {
+        match self.archive {
+            Some(_) => Ok(()),
+            None if self.is_file() => self.read(wanted).map(|_| ()),
+            None => asked(self.of, wanted.grain, 1, &self.keys(wanted), Part::Asked).map(|_| ()),
         }
     }
 
@@ -162,11 +174,7 @@ pub(super) fn owned(source: &Source<'_>, wanted: Wanted) -> Result<RegionStock> 
 }
 
 /// Adds the orders that a region has, as its server counts them; an archive has none.
-fn with_orders(
-    source: &Source<'_>,
-    by: &[String],
-    mut rows: Vec<StockRow>,
-) -> Result<RegionStock> {
+fn with_orders(source: &Source<'_>, by: &[String], mut rows: Vec<StockRow>) -> Result<RegionStock> {
     if source.is_archive() {
         return Ok(RegionStock { rows, ..RegionStock::default() });
     }
@@ -288,11 +296,8 @@ fn asked(
     by: &[String],
     part: Part,
 ) -> Result<(UsageHistory, DateTime<Utc>)> {
-    let mut wanted = vec![
-        ("by", by.join(",")),
-        ("step", grain.word().to_owned()),
-        ("days", days.to_string()),
-    ];
+    let mut wanted =
+        vec![("by", by.join(",")), ("step", grain.word().to_owned()), ("days", days.to_string())];
     if part == Part::Asked {
         let filters = [("reservation", &of.history.reservation), ("owner", &of.history.owner)];
         wanted.extend(filters.into_iter().filter_map(|(key, name)| Some((key, name.clone()?))));
@@ -318,7 +323,9 @@ fn archived(
         match key.filter(|key| !keys.contains(key)) {
             Some(key) => keys.push(key),
             None => bail!(Hinted::new(
-                format!("--by {word}: not one of reservation, owner, hardware_type, datacenter, each once"),
+                format!(
+                    "--by {word}: not one of reservation, owner, hardware_type, datacenter, each once"
+                ),
                 "an archive has these; columns are for files",
             )),
         }

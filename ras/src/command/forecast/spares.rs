@@ -23,7 +23,7 @@ const PAGE: &str = "spares.html";
 pub(super) struct Answer {
     format: &'static str,
     pub(super) chance: f64,
-    fixed_share: f64,
+    pub(super) fixed_share: f64,
     history_hours: f64,
     /// Events that spares do not cover: planned work and whole MSBs or datacenters.
     left_out: usize,

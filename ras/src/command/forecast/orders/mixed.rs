@@ -3,7 +3,7 @@
 use super::super::long::{date, notes, nothing, outlooks, plan_with};
 use super::super::series::{Grain, RegionStock, Source, Wanted, owned};
 use super::{check_leads, count, held, horizon, late_note, stock};
-use crate::cli::OrdersForecast;
+use crate::cli::{Lead, OrdersForecast};
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::layout::Table;
@@ -72,8 +72,9 @@ pub(super) fn run(
 ) -> Result<Verdict> {
     let worth = worth(rru)?;
     let plan = plan_with(options.quantile, horizon(options));
-    let outlooks = outlooks(&options.of, &plan, HELD, source)?;
-    let RegionStock { rows: stock, late } = stock(options, source, |source, _| owned(source, HELD))?;
+    let outlooks = outlooks(&options.of, &plan, source.read(HELD)?, source)?;
+    let RegionStock { rows: stock, late } =
+        stock(options, source, |source, _| owned(source, HELD))?;
     let names: BTreeSet<&str> =
         worth.values().flat_map(|types| types.keys()).map(String::as_str).collect();
     if let Some(file) = &options.stock
@@ -99,7 +100,7 @@ pub(super) fn run(
             let (there, pipeline) = held(name, last, &stock);
             TypeStock {
                 cost: given(&options.cost, name).unwrap_or(1.0),
-                lead: usize::from(options.lead_of(|of| of == *name)),
+                lead: usize::from(Lead::of(&options.lead, |of| of == *name)),
                 owned: there as u64,
                 pipeline,
                 limit: given(&options.limit, name)
