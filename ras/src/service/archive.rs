@@ -277,6 +277,7 @@ mod tests {
     use super::Archive;
     use futures_util::TryStreamExt;
     use std::fs;
+    use std::path::Path;
 
     #[tokio::test]
     async fn folders_are_kept_brought_back_and_deleted() {
@@ -309,7 +310,7 @@ mod tests {
         assert!(portal.read(&url, "none").await.expect("asked").is_none());
         assert!(portal.files("file:///elsewhere/x").await.is_err(), "elsewhere");
         let snapshots = archive.snapshots().await.expect("listed");
-        assert_eq!(snapshots, [url.clone()]);
+        assert_eq!(snapshots, std::slice::from_ref(&url));
         archive.put("replays/1/0/snapshot", &from).await.expect("kept");
         assert_eq!(archive.snapshots().await.expect("listed"), snapshots, "a copy is not one more");
         let there = archive.folder_of(&url).expect("on this machine");
