@@ -11,6 +11,7 @@
 //! | `supply` | how long the servers of each hardware type last |
 //! | `warm_capacity` | shared buffers that failures need, and headroom for growth |
 //! | `local` | the unix socket for administrators of this machine |
+//! | [`usage`] | servers and promises counted, and their series |
 //! | `archive`, `rehearsal`, `policies` | interfaces that `ras` implements: files of solves, simulated decisions, the compiler of policies |
 //!
 //! `/openapi.json` describes every path; `/api` is a page to browse it. Writes need a token with the right role,
@@ -30,6 +31,7 @@ mod region_summary;
 mod rehearsal;
 mod sampler;
 mod supply;
+pub mod usage;
 mod warm_capacity;
 mod web;
 

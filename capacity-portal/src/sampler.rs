@@ -3,11 +3,11 @@
 use crate::http::Problem;
 use crate::region_summary::{RegionSummaries, RegionSummary, unreadable};
 use crate::supply::SupplyCache;
+use crate::usage::counted;
 use crate::warm_capacity::WarmCapacityCache;
-use broker::{Broker, RegionSample, UsageCell, UsageCount};
+use broker::{Broker, RegionSample};
 use control::RegionCache;
-use fleet::{RegionSnapshot, Rru};
-use std::collections::BTreeMap;
+use fleet::Rru;
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio::task::spawn_blocking;
@@ -55,9 +55,9 @@ impl Sampler {
         }
         if let Some(summary) = self.summaries.current(&self.region).await? {
             let of = summary.clone();
-            let counted = spawn_blocking(move || usage(of.region())).await;
-            let counted = counted.map_err(|error| unreadable(&error))?;
-            self.broker.add_sample(&sample(&summary), &counted).await?;
+            let cells = spawn_blocking(move || counted(of.region())).await;
+            let cells = cells.map_err(|error| unreadable(&error))?;
+            self.broker.add_sample(&sample(&summary), &cells).await?;
         }
         Ok(())
     }
@@ -82,36 +82,4 @@ fn sample(summary: &RegionSummary) -> RegionSample {
         sample.guaranteed += figures.guaranteed();
     }
     sample
-}
-
-/// What each reservation is promised, and its servers in service by hardware type and datacenter; free servers, too. Takes
-/// as long as a pass over all servers: not for an async thread.
-fn usage(region: &RegionSnapshot) -> Vec<(UsageCell, UsageCount)> {
-    let mut servers: BTreeMap<_, UsageCount> = BTreeMap::new();
-    for server in region.servers.iter().filter(|server| server.available) {
-        let cell = (server.current, server.hardware_type, region.datacenter_of(server));
-        let count = servers.entry(cell).or_default();
-        count.held += 1;
-        count.used += i32::from(server.in_use);
-        count.lent += i32::from(server.loaned_to.is_some());
-    }
-    let promises = region.reservations.iter().map(|of| {
-        let (reservation, owner) = (of.id.to_string(), of.owner.to_string());
-        let cell = UsageCell { reservation, owner, ..UsageCell::default() };
-        (cell, UsageCount { promised: of.capacity, ..UsageCount::default() })
-    });
-    let servers = servers.into_iter().map(|((owner, ty, datacenter), count)| {
-        let mut cell = UsageCell {
-            hardware_type: region.hardware_types[ty.ix()].to_string(),
-            datacenter: region.datacenters[datacenter.ix()].id.to_string(),
-            ..UsageCell::default()
-        };
-        if let Some(owner) = owner {
-            let of = &region.reservations[owner.ix()];
-            (cell.reservation, cell.owner) = (of.id.to_string(), of.owner.to_string());
-            cell.value = of.value(ty).unwrap_or_default();
-        }
-        (cell, count)
-    });
-    promises.chain(servers).collect()
 }

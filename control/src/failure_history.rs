@@ -3,7 +3,9 @@
 //! Unplanned events of servers and racks count. Planned work is not a surprise, and the loss of an MSB or a datacenter is covered by
 //! embedded buffers.
 
-use fleet::{HardwareTypeIx, Rack, RegionSnapshot, ReservationKind, Scope, ServerIx};
+use fleet::{
+    HardwareTypeIx, RegionSnapshot, ReservationKind, Scope, ServerIx, UnavailabilityEvent,
+};
 use forecast::sizing::{BURST, LOST_AFTER, SizingTerms, TypeHistory, downs};
 use forecast::spares::{Down, Outage, OutageError, union};
 use std::ops::Range;
@@ -32,26 +34,17 @@ pub fn failure_history(region: &RegionSnapshot) -> Result<FailureHistory, Outage
         servers[server.hardware_type.ix()] += 1;
     }
     let mut outages: Vec<Vec<Outage>> = vec![Vec::new(); servers.len()];
-    let mut racks: Option<Vec<Vec<ServerIx>>> = None;
+    let mut covered = Covered::of(region);
     let mut left_out = 0;
     for event in &region.unavailability {
-        let mut of_rack = || -> Option<Vec<ServerIx>> {
-            let find = |rack: &Rack| rack.id.as_ref().cmp(event.scope_id.as_ref());
-            let rack = region.racks.binary_search_by(find).ok()?;
-            racks.get_or_insert_with(|| by_rack(region)).get(rack).cloned()
-        };
-        let hit: Vec<ServerIx> = match event.scope {
-            _ if event.kind.is_planned() => Vec::new(),
-            Scope::Server => region.server(&event.scope_id).into_iter().collect(),
-            Scope::Rack => of_rack().unwrap_or_default(),
-            Scope::Msb | Scope::Datacenter => Vec::new(),
-        };
+        let hit = covered.by(event);
         left_out += usize::from(hit.is_empty());
         let start = event.started_at.timestamp();
         let end = event.ended_at.map_or(i64::MAX, |ended| ended.timestamp());
         for server in hit {
             let of_type = &mut outages[region.servers[server.ix()].hardware_type.ix()];
-            of_type.push(Outage { server: server.ix() as u32, start, end });
+            let server = u32::try_from(server.ix()).unwrap_or(u32::MAX);
+            of_type.push(Outage { server, start, end });
         }
     }
     let first = outages.iter().flatten().map(|outage| outage.start).min();
@@ -69,6 +62,38 @@ pub fn failure_history(region: &RegionSnapshot) -> Result<FailureHistory, Outage
     Ok(FailureHistory { types, first, left_out })
 }
 
+/// Which servers an event takes out so that spares are to cover them.
+#[derive(Debug)]
+pub struct Covered<'a> {
+    region: &'a RegionSnapshot,
+    /// The servers of each rack, once an event of a rack was seen.
+    by_rack: Option<Vec<Vec<ServerIx>>>,
+}
+
+impl Covered<'_> {
+    /// Those of a region.
+    pub fn of(region: &RegionSnapshot) -> Covered<'_> {
+        Covered { region, by_rack: None }
+    }
+
+    /// None of planned work and of whole MSBs or datacenters.
+    pub fn by(&mut self, event: &UnavailabilityEvent) -> Vec<ServerIx> {
+        match event.scope {
+            _ if event.kind.is_planned() => Vec::new(),
+            Scope::Server => self.region.server(&event.scope_id).into_iter().collect(),
+            Scope::Rack => self.of_rack(&event.scope_id).unwrap_or_default(),
+            Scope::Msb | Scope::Datacenter => Vec::new(),
+        }
+    }
+
+    fn of_rack(&mut self, name: &str) -> Option<Vec<ServerIx>> {
+        let racks = &self.region.racks;
+        let rack = racks.binary_search_by(|rack| rack.id.as_ref().cmp(name)).ok()?;
+        let by_rack = self.by_rack.get_or_insert_with(|| by_rack(self.region));
+        by_rack.get(rack).cloned()
+    }
+}
+
 fn by_rack(region: &RegionSnapshot) -> Vec<Vec<ServerIx>> {
     let mut servers = vec![Vec::new(); region.racks.len()];
     for (at, server) in region.servers.iter().enumerate() {
@@ -77,8 +102,8 @@ fn by_rack(region: &RegionSnapshot) -> Vec<Vec<ServerIx>> {
     servers
 }
 
-/// What a server of a type is worth, on average over the capacity of the reservations that it can serve.
-fn mean_rru(region: &RegionSnapshot, of: HardwareTypeIx) -> Option<f64> {
+/// What a server of a type is worth, on average over the capacity of the reservations that it can serve; `None`: it serves none.
+pub fn mean_rru(region: &RegionSnapshot, of: HardwareTypeIx) -> Option<f64> {
     let guaranteed = region.reservations.iter().filter(|r| r.kind == ReservationKind::Guaranteed);
     let (mut weight, mut sum) = (0.0, 0.0);
     for reservation in guaranteed {

@@ -42,7 +42,7 @@ mod write;
 pub use basis::{Basis, read_basis};
 pub use error::{AssignmentRule, ReadError, ResultError, WriteError};
 pub use extra::read_extra;
-pub use read::{read_coverage, read_parts, read_snapshot};
+pub use read::{SnapshotHead, read_coverage, read_head, read_parts, read_snapshot};
 pub use result::{
     copy_warm, read_assignment, read_report, read_warm, write_assignment, write_result,
 };

@@ -10,9 +10,9 @@ use crate::schema::{
 use crate::table::{Batch, NamePool, read_table};
 use chrono::{DateTime, Utc};
 use fleet::{
-    AffinityRow, AllowedDatacenterRow, Coverage, MoveBudgetRow, RegionSnapshot, ReservationName,
-    ReservationRow, RruRow, Rule, ServerRow, SnapshotError, SnapshotParts, SurvivesRow, Table,
-    UnavailabilityRow, Weights,
+    AffinityRow, AllowedDatacenterRow, Coverage, MoveBudgetRow, Name, RegionSnapshot,
+    ReservationName, ReservationRow, RruRow, Rule, ServerRow, SnapshotError, SnapshotParts,
+    SurvivesRow, Table, UnavailabilityRow, Weights,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -123,6 +123,24 @@ pub fn read_parts(dir: &Path) -> Result<SnapshotParts, ReadError> {
         shares_of_version_1(dir, &mut parts)?;
     }
     Ok(parts)
+}
+
+/// What a snapshot is of, and when it was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotHead {
+    /// The region's name.
+    pub region: Name,
+    /// The instant.
+    pub taken_at: DateTime<Utc>,
+}
+
+/// Reads what a snapshot is of, without its tables.
+///
+/// # Errors
+/// If `region.json` is not that of a snapshot.
+pub fn read_head(dir: &Path) -> Result<SnapshotHead, ReadError> {
+    let region: RegionFile = read_json(&dir.join(Table::Region.file()), SNAPSHOT_FORMATS)?;
+    Ok(SnapshotHead { region: region.region.into(), taken_at: region.taken_at })
 }
 
 /// Reads what the source of a snapshot knows: everything, unless its folder says otherwise.

@@ -2,9 +2,10 @@
 //!
 //! A request grows as soon as the forecast of the next hour's peak exceeds it, for servers take time to arrive. It shrinks
 //! slowly: by a tenth at most, once in a cooldown after any change, and never below what the last cooldown needed. Which quantile
-//! and cooldown suit a reservation its own history says: [`backtest`].
+//! and cooldown suit a reservation its own history says: [`backtest`]. What one setting would have decided: [`replay`].
 
 pub mod backtest;
+pub mod replay;
 
 use crate::series::{Series, Step};
 use crate::short::MethodError;

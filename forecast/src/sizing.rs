@@ -222,7 +222,13 @@ fn spare_types<'a>(types: &[TypeHistory], downs: &'a [Down]) -> Vec<SpareType<'a
     types.iter().zip(downs).map(|(of, down)| SpareType { down, value: of.rru }).collect()
 }
 
-fn decide(rule: Rule, types: &[TypeHistory], downs: &[Down], terms: &SizingTerms) -> Vec<usize> {
+/// The spares of each type by a rule, from how many servers are down at an instant ([`downs`]).
+pub fn decide(
+    rule: Rule,
+    types: &[TypeHistory],
+    downs: &[Down],
+    terms: &SizingTerms,
+) -> Vec<usize> {
     let fixed = || -> Vec<usize> {
         let share = |of: &TypeHistory| (terms.fixed_share * of.servers as f64).round() as usize;
         types.iter().map(share).collect()
@@ -245,7 +251,11 @@ fn missing(types: &[TypeHistory], downs: &[Down], spares: &[usize]) -> f64 {
     types.iter().zip(downs).zip(spares).map(of_type).sum()
 }
 
-fn judged(
+/// What spares did in a range of time.
+///
+/// # Errors
+/// An outage that ends before it begins.
+pub fn judged(
     types: &[TypeHistory],
     spares: &[usize],
     terms: &SizingTerms,

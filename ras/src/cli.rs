@@ -37,8 +37,9 @@ pub use config::ConfigAction;
 pub use contract::{ContractAction, ContractOf, SetContract};
 pub use files::{Audit, Demo, FleetProfile, Generate, Inspect, Report, Solve, State};
 pub use forecast::{
-    AutosizeForecast, DailySeries, DemandForecast, ForecastCommand, Lead, OrdersForecast,
-    PlanForecast, SeriesFile, SparesForecast, WarmForecast,
+    AutosizeForecast, AutosizePolicies, DailySeries, Decisions, DemandForecast, ForecastCommand,
+    Lead, OrdersForecast, OrdersPolicies, PlanForecast, RegionHistory, ReplayForecast,
+    ReportForecast, SeriesFile, SparesForecast, SparesPolicies, WarmForecast,
 };
 pub use groups::{OpsCommand, RegionCommand, ResultCommand, SnapshotCommand, new_name};
 pub use hardware_order::{

@@ -10,7 +10,7 @@
 //! | `summary`, `buffer`, `domains`, `heat`, `power`, `affinity`, `moves`, `progress`, `tables` | its sections |
 //! | [`line_chart`] | incumbent, bound and gap over time |
 //! | `placement` | the page of a placement |
-//! | `forecast` | the pages of warm capacity, spares and plans |
+//! | `forecast` | the pages of warm capacity, spares, plans, and all forecasts |
 //! | [`thrash`](mod@thrash) | moves that a chain of solves undoes or repeats |
 //!
 //! [`page`] makes an HTML file that loads nothing; [`render`] makes the page of a solve, with the charts of
@@ -42,8 +42,9 @@ mod tests;
 pub mod thrash;
 
 pub use self::forecast::{
-    PlanPage, PlanRow, PlanWeek, SparesPage, WarmPage, WarmSeries, render as render_warm,
-    render_plan, render_spares,
+    AutosizePart, AutosizeSeries, DemandPart, DemandSeries, ForecastPage, OrdersPart, OrdersSeries,
+    PlanPage, PlanRow, PlanWeek, Sentence, SparesPart, WarmPart, WarmSeries, listed,
+    render as render_warm, render_forecasts, render_plan, render_spares,
 };
 pub use self::placement::{Emptied, PlacementPage, render as render_placement};
 use assignment::AssignmentSummary;

@@ -132,7 +132,7 @@ fn series(points: &[Point], value: impl Fn(&Point) -> Option<f64>) -> Vec<(f64, 
 }
 
 /// A value holds until the next one is found.
-fn staircase(points: &[(f64, f64)], end: f64, time: &Scale, axis: &Axis) -> String {
+pub(crate) fn staircase(points: &[(f64, f64)], end: f64, time: &Scale, axis: &Axis) -> String {
     let mut path = String::new();
     let x = |seconds: f64| time.at(seconds) * 1_000.0;
     for (position, (seconds, value)) in points.iter().enumerate() {

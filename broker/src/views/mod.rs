@@ -36,7 +36,9 @@ pub use stuck::{Machine, Stuck};
 pub use summary::{InForce, OpenRequest, ReservationSummary, SUMMARIES_PAGE_MAX, SummaryFilter};
 pub use time_span::{SAMPLE_EVERY, TimeSpan};
 pub use totals::ReservedTotals;
-pub use usage_series::{UsageAsked, UsageCell, UsageCount, UsageFigures, UsageKey, UsageSeries};
+pub use usage_series::{
+    UsageAsked, UsageCell, UsageCount, UsageFigures, UsageKey, UsageSamples, UsageSeries,
+};
 pub use watch::{ClockTick, ServerChange, WatchUpdate, Watcher};
 
 /// The statements of this room, by module and name.

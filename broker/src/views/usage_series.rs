@@ -1,5 +1,6 @@
 //! Series from samples of which only changes are stored. Pure: rows in, series out.
 
+use crate::views::time_span::TimeSpan;
 use chrono::{DateTime, Utc};
 use fleet::Rru;
 use std::collections::BTreeMap;
@@ -214,9 +215,54 @@ pub(super) fn series(
     named.collect()
 }
 
-/// Whether a cell belongs to what series are told apart by: free servers have no reservation, promises have no type.
+/// Samples outside a database, of which only changes are stored, too.
+#[derive(Clone, Debug, Default)]
+pub struct UsageSamples {
+    times: Vec<DateTime<Utc>>,
+    changes: Vec<UsageChange>,
+    last: BTreeMap<UsageCell, (i32, UsageCount)>,
+}
+
+impl UsageSamples {
+    /// Adds a sample after all others. Its cells must be distinct.
+    pub fn add(&mut self, at: DateTime<Utc>, counted: &[(UsageCell, UsageCount)]) {
+        self.times.push(at);
+        let mut now: BTreeMap<&UsageCell, UsageCount> =
+            counted.iter().map(|(cell, count)| (cell, *count)).collect();
+        for (cell, (cell_id, before)) in &mut self.last {
+            // A cell that is not counted now has nothing.
+            let count = now.remove(cell).unwrap_or_default();
+            if *before != count {
+                *before = count;
+                let (cell, cell_id) = (cell.clone(), *cell_id);
+                self.changes.push(UsageChange { cell_id, at, cell, count });
+            }
+        }
+        for (cell, count) in now {
+            let cell_id = i32::try_from(self.last.len()).unwrap_or(i32::MAX);
+            self.last.insert(cell.clone(), (cell_id, count));
+            self.changes.push(UsageChange { cell_id, at, cell: cell.clone(), count });
+        }
+    }
+
+    /// Series within a span of time, as [`Broker::usage_series`](crate::Broker::usage_series) has them.
+    pub fn series(&self, span: TimeSpan, asked: &UsageAsked) -> Vec<UsageSeries> {
+        let within = |at: &DateTime<Utc>| *at > span.from && *at <= span.until;
+        let times: Vec<DateTime<Utc>> = self.times.iter().copied().filter(within).collect();
+        series(&times, &self.changes, asked)
+    }
+}
+
+/// Whether a cell belongs to the series: free servers have no reservation, promises have no type.
 fn is_part(cell: &UsageCell, asked: &UsageAsked) -> bool {
+    let only = [
+        (UsageKey::Reservation, &asked.reservation),
+        (UsageKey::Owner, &asked.owner),
+        (UsageKey::HardwareType, &asked.hardware_type),
+        (UsageKey::Datacenter, &asked.datacenter),
+    ];
     asked.by.iter().all(|key| !key.of(cell).is_empty())
+        && only.iter().all(|(key, name)| name.as_ref().is_none_or(|name| name == key.of(cell)))
 }
 
 #[cfg(test)]
@@ -280,6 +326,50 @@ mod tests {
         let all = series(&times, &region(), &asked(&[], 3_600));
         let figures = all[0].figures[0].map(|of| (of.free, of.used, of.held, of.in_service));
         assert_eq!(figures, Some((9, 5, 11, 20)));
+    }
+
+    #[test]
+    fn whole_samples_give_the_series_of_their_changes() {
+        let times = [at(0), at(5), at(15), at(25)];
+        let changes = region();
+        let counted = |time: &DateTime<Utc>| {
+            let mut cells: BTreeMap<i32, (UsageCell, UsageCount)> = BTreeMap::new();
+            for change in changes.iter().filter(|change| change.at <= *time) {
+                cells.insert(change.cell_id, (change.cell.clone(), change.count));
+            }
+            // The last sample lacks a reservation that is gone.
+            let gone = *time == at(25);
+            cells.into_values().filter(|(cell, _)| !gone || cell.reservation != "mail").collect()
+        };
+        let mut samples = UsageSamples::default();
+        let counted: Vec<Vec<(UsageCell, UsageCount)>> = times.iter().map(counted).collect();
+        times.iter().zip(&counted).for_each(|(time, counted)| samples.add(*time, counted));
+        let mut changes = region();
+        changes.push(change(5, 25, ["mail", "post", "C2", "dc1"], [0, 0]));
+        let by_type = vec![UsageKey::HardwareType, UsageKey::Datacenter];
+        for by in [vec![], vec![UsageKey::Reservation], by_type] {
+            for hardware_type in [None, Some("C1".to_owned())] {
+                let asked = UsageAsked {
+                    by: by.clone(),
+                    step: 300,
+                    hardware_type,
+                    ..UsageAsked::default()
+                };
+                let only = |change: &UsageChange| {
+                    asked
+                        .hardware_type
+                        .as_ref()
+                        .is_none_or(|name| *name == change.cell.hardware_type)
+                };
+                let changes: Vec<UsageChange> =
+                    changes.iter().filter(|change| only(change)).cloned().collect();
+                for (from, part) in [(-1, &times[..]), (5, &times[2..])] {
+                    let found = samples.series(TimeSpan { from: at(from), until: at(25) }, &asked);
+                    assert_eq!(found, series(part, &changes, &asked));
+                    assert!(!found.is_empty());
+                }
+            }
+        }
     }
 
     #[test]

@@ -113,6 +113,19 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Adds what another request did.
+    pub fn add(&mut self, other: &Outcome) {
+        let hours = (self.hours + other.hours).max(1) as f64;
+        self.expected_short_share = (self.expected_short_share * self.hours as f64
+            + other.expected_short_share * other.hours as f64)
+            / hours;
+        self.hours += other.hours;
+        self.short_hours += other.short_hours;
+        self.idle_hours += other.idle_hours;
+        self.demand_hours += other.demand_hours;
+        self.resizes += other.resizes;
+    }
+
     /// The share of hours that were short.
     pub fn short_share(&self) -> f64 {
         if self.hours > 0 { self.short_hours as f64 / self.hours as f64 } else { 0.0 }
@@ -248,18 +261,18 @@ fn cheapest<'a>(all: impl Iterator<Item = &'a Outcome>, chance: f64) -> Option<u
 }
 
 /// A request over the judged part.
-struct Requested {
+pub(super) struct Requested {
     /// The first step judged.
-    from: usize,
+    pub(super) from: usize,
     /// Its size at each step from there on, after the decision of the step.
-    sizes: Vec<f64>,
+    pub(super) sizes: Vec<f64>,
     /// The steps at which it changed.
-    changes: Vec<usize>,
+    pub(super) changes: Vec<usize>,
 }
 
 impl Requested {
     /// Compares it with the demand.
-    fn judge(&self, series: &Series, range: Range<usize>) -> Outcome {
+    pub(super) fn judge(&self, series: &Series, range: Range<usize>) -> Outcome {
         let hour = series.step().per(AHEAD);
         let unit = f64::from(series.step().seconds()) / 3_600.0;
         let mut outcome = Outcome::default();

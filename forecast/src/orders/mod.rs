@@ -8,6 +8,7 @@
 //! | [`policy`] | minimum stock (Eigen algorithms 4 and 5), base stock, a constant share |
 //! | [`advice`] | whole servers: order, cancel, decommission; when the stock runs out |
 //! | [`simulate`] | a policy over a period of the past: cost and days short |
+//! | [`replay`] | advice over a period of the past, from the servers that were there |
 //! | [`supply`] | how long the servers of a type in a place last |
 //! | [`moves`] | places that give servers to others of the same type |
 //! | [`mixed`] | orders of several types that serve the same demands, with lead times by type |
@@ -17,6 +18,7 @@ pub mod advice;
 pub mod mixed;
 pub mod moves;
 pub mod policy;
+pub mod replay;
 pub mod simulate;
 pub mod supply;
 pub mod types;

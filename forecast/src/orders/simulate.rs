@@ -31,24 +31,31 @@ pub fn simulate(
     terms: Terms,
     forecast: &dyn Fn(usize) -> Vec<f64>,
 ) -> Outcome {
-    let mut outcome = Outcome::default();
-    let (mut stock_sum, mut demand_sum) = (0.0, 0.0);
     let owned = owned(demand, from, policy, terms, forecast);
-    for (owned, in_use) in owned.into_iter().zip(demand.iter().skip(from.max(1))) {
-        let stock = owned - in_use;
-        outcome.days += 1;
-        if stock < -1e-9 {
-            outcome.short_days += 1;
-            outcome.short -= stock;
+    Outcome::count(&owned, demand.get(from.max(1)..).unwrap_or_default())
+}
+
+impl Outcome {
+    /// Compares what was owned on each day with the demand.
+    pub fn count(owned: &[f64], demand: &[f64]) -> Outcome {
+        let mut outcome = Outcome::default();
+        let (mut stock_sum, mut demand_sum) = (0.0, 0.0);
+        for (owned, in_use) in owned.iter().zip(demand) {
+            let stock = owned - in_use;
+            outcome.days += 1;
+            if stock < -1e-9 {
+                outcome.short_days += 1;
+                outcome.short -= stock;
+            }
+            stock_sum += stock.max(0.0);
+            demand_sum += in_use;
         }
-        stock_sum += stock.max(0.0);
-        demand_sum += in_use;
+        if outcome.days > 0 {
+            outcome.mean_stock = stock_sum / outcome.days as f64;
+            outcome.share = if demand_sum > 0.0 { stock_sum / demand_sum } else { 0.0 };
+        }
+        outcome
     }
-    if outcome.days > 0 {
-        outcome.mean_stock = stock_sum / outcome.days as f64;
-        outcome.share = if demand_sum > 0.0 { stock_sum / demand_sum } else { 0.0 };
-    }
-    outcome
 }
 
 /// What a policy owns on each day from `from`, at least the second, on. It has run for a lead time and two periods

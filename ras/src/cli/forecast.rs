@@ -3,13 +3,17 @@
 mod autosize;
 mod long;
 mod plan;
+mod replay;
+mod report;
 mod series;
 mod spares;
 
 pub use autosize::AutosizeForecast;
 pub use long::{DailySeries, DemandForecast, Lead, OrdersForecast};
 pub use plan::PlanForecast;
-pub use series::SeriesFile;
+pub use replay::{AutosizePolicies, Decisions, OrdersPolicies, ReplayForecast, SparesPolicies};
+pub use report::ReportForecast;
+pub use series::{RegionHistory, SeriesFile};
 pub use spares::SparesForecast;
 
 use super::WarmChance;
@@ -35,6 +39,10 @@ pub enum ForecastCommand {
     Headroom(WarmChance),
     /// Say how many spares each hardware type needs, from its failures
     Spares(SparesForecast),
+    /// Write one page with all forecasts of a region, and what to do about them
+    Report(Box<ReportForecast>),
+    /// Judge policies on the snapshots of an archive: what each would have decided, and how it came out
+    Replay(Box<ReplayForecast>),
 }
 
 /// `ras forecast warm`

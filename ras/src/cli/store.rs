@@ -195,6 +195,7 @@ pub enum SolveDecision {
 const REPLAY_HELP: &str = "\
 Repeats past solves on their archived snapshots, with their recorded settings and the overrides of
 the command line, and compares the results with the recorded ones. Nothing is published.
+`ras forecast replay` judges forecasts, and the decisions that rest on them, on the same archive.
 
 Examples:
   a policy on the last month

@@ -1,9 +1,13 @@
 //! `ras forecast`
 
+mod archived;
 mod autosize;
+mod failures;
 mod long;
 mod orders;
+mod page;
 mod plan;
+mod replay;
 mod series;
 mod spares;
 
@@ -20,9 +24,9 @@ use forecast::short::Method;
 use forecast::tune::{Choice, Family, choose, frontier, recommended};
 use forecast::warm::{Next, Outcome, capacities, judge, next};
 use forecast::{Notice, Series, Step};
-use report::{WarmPage, WarmSeries};
+use report::{WarmPart, WarmSeries};
 use serde::Serialize;
-use series::{Grain, Wanted};
+use series::{Grain, Source, Wanted};
 use std::path::Path;
 use std::time::Duration;
 
@@ -41,6 +45,8 @@ pub(super) fn run(command: &ForecastCommand, context: &Context) -> Result<Verdic
         ForecastCommand::Plan(options) => plan::run(options, context),
         ForecastCommand::Autosize(options) => autosize::run(options, context),
         ForecastCommand::Spares(options) => spares::run(options, context),
+        ForecastCommand::Report(options) => page::run(options, context),
+        ForecastCommand::Replay(options) => replay::run(options, context),
     }
 }
 
@@ -80,21 +86,33 @@ struct Compared {
 }
 
 fn warm(options: &WarmForecast, context: &Context) -> Result<Verdict> {
-    let mut found = series::read(&options.of, USED)?;
+    let archive = series::archive(&options.of, context)?;
+    let source = Source::new(&options.of, archive.as_ref());
+    let mut found = source.read(USED)?;
     if let Some(every) = options.every {
         for of in &mut found {
             of.series = peaks(&of.series, every)
-                .with_context(|| format!("{}: {}", series::place(&options.of), of.name))?;
+                .with_context(|| format!("{}: {}", source.place(), of.name))?;
         }
     }
-    let series: Vec<OfSeries<'_>> =
-        found.iter().map(|of| answer_of(of, options)).collect::<Result<_>>()?;
-    let answer = Answer { format: "ras-forecast-warm/1", chance: options.chance, series };
+    let answer = answer(options, &found)?;
     if let Some(folder) = &options.out {
-        write_text(&folder.join(PAGE), &page(options, &found, &answer))?;
+        let file = options.of.series.as_deref().and_then(Path::file_name);
+        let title = file.map_or_else(|| source.place(), |name| name.to_string_lossy().into_owned());
+        let page = shown(&found, &answer, |series| {
+            report::render_warm(&title, &WarmPart { chance: options.chance, series })
+        });
+        write_text(&folder.join(PAGE), &page)?;
     }
     context.answer(|| text(&answer), &answer)?;
     Ok(Verdict::Fine)
+}
+
+/// Says of each series what to hold.
+fn answer<'a>(options: &WarmForecast, found: &'a [NamedSeries]) -> Result<Answer<'a>> {
+    let series: Vec<OfSeries<'_>> =
+        found.iter().map(|of| answer_of(of, options)).collect::<Result<_>>()?;
+    Ok(Answer { format: "ras-forecast-warm/1", chance: options.chance, series })
 }
 
 /// The peaks of demand in intervals.
@@ -132,7 +150,12 @@ fn answer_of<'a>(of: &'a NamedSeries, options: &WarmForecast) -> Result<OfSeries
     })
 }
 
-fn page(options: &WarmForecast, found: &[NamedSeries], answer: &Answer<'_>) -> String {
+/// What a page shows of the answer.
+fn shown<T>(
+    found: &[NamedSeries],
+    answer: &Answer<'_>,
+    show: impl FnOnce(&[WarmSeries<'_>]) -> T,
+) -> T {
     let choices: Vec<Vec<Choice>> = (answer.series.iter())
         .map(|of| of.compared.iter().map(|compared| compared.choice).collect())
         .collect();
@@ -147,10 +170,7 @@ fn page(options: &WarmForecast, found: &[NamedSeries], answer: &Answer<'_>) -> S
             choices,
         })
         .collect();
-    let file = options.of.series.as_deref().and_then(Path::file_name);
-    let title =
-        file.map_or_else(|| series::place(&options.of), |name| name.to_string_lossy().into_owned());
-    report::render_warm(&WarmPage { title: &title, chance: options.chance, series: &shown })
+    show(&shown)
 }
 
 /// The answer for people.

@@ -69,6 +69,52 @@ impl Archive {
         }
     }
 
+    /// Opens an archive that must be there.
+    ///
+    /// # Errors
+    /// If it is a folder that is missing, or as [`Archive::open`].
+    pub fn open_existing(place: &str) -> Result<Archive> {
+        let folder = match Url::parse(place) {
+            Ok(url) if url.scheme() == "file" => url.to_file_path().ok(),
+            Ok(url) if url.scheme().len() > 1 => None,
+            _ => Some(PathBuf::from(place)),
+        };
+        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+            return Err(anyhow!("archive {place}: there is no folder {}", folder.display()));
+        }
+        Archive::open(place)
+    }
+
+    /// The URLs of its snapshots, in order, without those that were copied there to be replayed.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn snapshots(&self) -> Result<Vec<String>> {
+        let prefix = Some(&self.root).filter(|root| !root.as_ref().is_empty());
+        let mut objects = self.store.list(prefix);
+        let mut urls = Vec::new();
+        while let Some(object) =
+            objects.try_next().await.with_context(|| format!("listing {}", self.url))?
+        {
+            let parts: Vec<_> =
+                object.location.prefix_match(&self.root).into_iter().flatten().collect();
+            let names: Vec<&str> = parts.iter().map(AsRef::as_ref).collect();
+            match names.as_slice() {
+                ["replays", ..] => {}
+                ["region.json"] => urls.push(self.url().to_owned()),
+                [entry @ .., "region.json"] => urls.push(self.url_of(&entry.join("/"))?),
+                _ => {}
+            }
+        }
+        urls.sort();
+        Ok(urls)
+    }
+
+    /// The folder of an entry, given by its URL, if the archive is on this machine.
+    pub fn folder_of(&self, url: &str) -> Option<PathBuf> {
+        Url::parse(url).ok().filter(|url| url.scheme() == "file")?.to_file_path().ok()
+    }
+
     /// Its URL.
     pub fn url(&self) -> &str {
         self.url.as_str()
@@ -231,6 +277,7 @@ mod tests {
     use super::Archive;
     use futures_util::TryStreamExt;
     use std::fs;
+    use std::path::Path;
 
     #[tokio::test]
     async fn folders_are_kept_brought_back_and_deleted() {
@@ -262,6 +309,17 @@ mod tests {
         assert!(portal.read(&url, "../from/a.parquet").await.is_ok_and(|found| found.is_none()));
         assert!(portal.read(&url, "none").await.expect("asked").is_none());
         assert!(portal.files("file:///elsewhere/x").await.is_err(), "elsewhere");
+        let snapshots = archive.snapshots().await.expect("listed");
+        assert_eq!(snapshots, std::slice::from_ref(&url));
+        archive.put("replays/1/0/snapshot", &from).await.expect("kept");
+        assert_eq!(archive.snapshots().await.expect("listed"), snapshots, "a copy is not one more");
+        let there = archive.folder_of(&url).expect("on this machine");
+        assert_eq!(fs::read_to_string(there.join("region.json")).expect("there"), "{}");
+        let itself = Archive::open_existing(&there.display().to_string()).expect("a folder");
+        assert_eq!(itself.snapshots().await.expect("listed"), [itself.url().to_owned()]);
+        let error = Archive::open_existing("nowhere/x").expect_err("missing");
+        assert!(error.to_string().contains("there is no folder nowhere/x"), "{error}");
+        assert!(!Path::new("nowhere").exists(), "nothing is made");
         // Opening the URL gives the same archive.
         let again = Archive::open(archive.url()).expect("opened");
         again.get(&url, &to).await.expect("there");

@@ -3,6 +3,7 @@
 mod domains;
 mod folder;
 mod forecasting;
+mod forecasting_archive;
 mod forecasting_long;
 mod forecasting_orders;
 mod forecasting_plan;

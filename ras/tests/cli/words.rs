@@ -176,6 +176,8 @@ fn help_texts_match_goldens() {
         ("forecast_warm", "forecast warm --help"),
         ("forecast_demand", "forecast demand --help"),
         ("forecast_orders", "forecast orders --help"),
+        ("forecast_report", "forecast report --help"),
+        ("forecast_replay", "forecast replay --help"),
         ("plan", "plan --help"),
         ("apply", "apply --help"),
         ("explain", "explain --help"),

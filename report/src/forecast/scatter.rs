@@ -15,24 +15,42 @@ pub(super) fn section(choices: &[Choice]) -> Markup {
             ("after", "no other method has fewer short steps at its cost".to_owned()),
             ("today", "another method is better in both".to_owned()),
         ]))
-        (chart(&outcomes, &best))
+        (chart(&Plot {
+            points: &outcomes.iter().map(|of| (of.warm_share(), of.events as f64)).collect::<Vec<_>>(),
+            // No short step has a place on a logarithmic scale: below one.
+            least: 0.1,
+            best: &best,
+            label: "Short steps over warm capacity, by method",
+            upwards: &|events| number::count(events.max(0.0).round() as usize),
+        }))
+        p.note { "Upwards: short steps. Across: warm capacity relative to the demand." }
         (table(choices, &best))
     }
 }
 
-/// Warm capacity across, short steps upwards; numbers are those of the table. Both are logarithmic where they
-/// span decades.
-fn chart(outcomes: &[Outcome], best: &[bool]) -> Markup {
+/// Ways to hold capacity, each with a number: that of its row in a table.
+pub(super) struct Plot<'a> {
+    /// The cost as a share of the demand, and how often it was short.
+    pub(super) points: &'a [(f64, f64)],
+    /// Where a way is drawn that was never short.
+    pub(super) least: f64,
+    /// Those that no other one beats.
+    pub(super) best: &'a [bool],
+    pub(super) label: &'a str,
+    /// Labels of how often it was short.
+    pub(super) upwards: &'a dyn Fn(f64) -> String,
+}
+
+/// Cost across, how often it was short upwards. Both are logarithmic where they span decades.
+pub(super) fn chart(of: &Plot) -> Markup {
     let cost =
-        Axis::new(outcomes.iter().map(Outcome::warm_share), &|share, _| number::percent(share));
-    // No short step has a place on a logarithmic scale: below one.
-    let events = |outcome: &Outcome| (outcome.events as f64).max(0.1);
-    let short = Axis::new(outcomes.iter().map(events), &|events, _| {
-        number::count(events.max(0.0).round() as usize)
+        Axis::new(of.points.iter().map(|(cost, _)| *cost), &|share, _| number::percent(share));
+    let events = |events: f64| events.max(of.least);
+    let short = Axis::new(of.points.iter().map(|(_, short)| events(*short)), &|short, _| {
+        (of.upwards)(short)
     });
-    let place = |outcome: &Outcome| {
-        let (x, y) = (cost.at(outcome.warm_share()), 1.0 - short.at(events(outcome)));
-        (svg::percent(x), svg::percent(y))
+    let place = |(at, often): (f64, f64)| {
+        (svg::percent(cost.at(at)), svg::percent(1.0 - short.at(events(often))))
     };
     html! {
         div.plot {
@@ -41,13 +59,13 @@ fn chart(outcomes: &[Outcome], best: &[bool]) -> Markup {
                     text x="100%" y=(svg::percent(1.0 - short.at(*value))) dy="4" text-anchor="end" { (label) }
                 }
             }
-            svg.area width="100%" height="260" role="img" aria-label="Short steps over warm capacity, by method" {
+            svg.area width="100%" height="260" role="img" aria-label=(of.label) {
                 @for (value, _) in &cost.ticks {
                     @let x = svg::percent(cost.at(*value));
                     line.grid x1=(x) x2=(x) y1="0" y2="100%" {}
                 }
-                @for (number, (outcome, best)) in (1..).zip(outcomes.iter().zip(best)) {
-                    @let (x, y) = place(outcome);
+                @for (number, (point, best)) in (1..).zip(of.points.iter().zip(of.best)) {
+                    @let (x, y) = place(*point);
                     circle class=(if *best { "after" } else { "today" }) cx=(x) cy=(y) r="5" {}
                     text x=(x) y=(y) dx="7" dy="-5" { (number) }
                 }
@@ -59,7 +77,6 @@ fn chart(outcomes: &[Outcome], best: &[bool]) -> Markup {
                 }
             }
         }
-        p.note { "Upwards: short steps. Across: warm capacity relative to the demand." }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The page of spares for failed servers.
 
+use super::{Heading, h2};
 use crate::line_chart::{self, Axis};
 use crate::summary::tile;
 use crate::svg::{self, Scale};
@@ -7,11 +8,9 @@ use crate::{number, page};
 use forecast::sizing::{Rated, Rule, Sizing};
 use maud::{Markup, html};
 
-/// What the page shows.
+/// Spares for the failures of a history.
 #[derive(Clone, Copy, Debug)]
-pub struct SparesPage<'a> {
-    /// What the history is of: the snapshot's or the file's name.
-    pub title: &'a str,
+pub struct SparesPart<'a> {
     /// Accepted chance that a type is short at an instant.
     pub chance: f64,
     /// Share of each type that the fixed rule keeps.
@@ -22,54 +21,70 @@ pub struct SparesPage<'a> {
     pub sizing: &'a Sizing,
 }
 
-/// Renders the page of spares.
-pub fn render(of: &SparesPage) -> String {
-    let [fixed, shared, chance] = &of.sizing.rules;
+/// Renders the page of spares; the title says what the history is of.
+pub fn render(title: &str, of: &SparesPart) -> String {
     page(
-        &format!("{}: spares", of.title),
+        &format!("{title}: spares"),
         &html! {
             a.skip href="#main" { "Skip to main content" }
             header {
                 p.kicker { "Spares for failed servers" }
-                h1 { (of.title) }
-                div.facts {
-                    span { "history: " (number::decimal(of.history_hours / 24.0)) " days" }
-                    span { "accepted chance of a shortfall of a type: " (number::percent(of.chance)) }
-                }
+                h1 { (title) }
+                (facts(of))
             }
             main #main {
-                div.tiles {
-                    (tile("", "Spares for the chance", &number::count(chance.total), html! { "over all types" }))
-                    (tile("", "Expected missing", &number::decimal(chance.expected_missing_rru), html! { "RRU at an instant, with them" }))
-                    (tile("", "Shared out", &number::decimal(shared.expected_missing_rru), html! {
-                        "RRU missing with " (number::count(shared.total)) " spares"
-                    }))
-                    (tile("", "Fixed share", &number::decimal(fixed.expected_missing_rru), html! {
-                        "RRU missing with " (number::count(fixed.total)) " spares"
-                    }))
+                (parts(of, h2))
+                section #method {
+                    h2 { "Method" }
+                    (method())
                 }
-                section {
-                    h2 { "Spares and what is missing" }
-                    (svg::legend([
-                        ("ink", "spares shared out over types".to_owned()),
-                        ("today", label(Rule::FixedShare, of)),
-                        ("after", label(Rule::Chance, of)),
-                    ]))
-                    (chart(of.sizing))
-                    p.note { "Across: spares of all types. Upwards: RRU that are expected to be missing at an instant." }
-                    (rules(of))
-                }
-                section {
-                    h2 { "Hardware types" }
-                    (types(of))
-                }
-                (method())
             }
         },
     )
 }
 
-fn label(rule: Rule, of: &SparesPage) -> String {
+pub(super) fn facts(of: &SparesPart) -> Markup {
+    html! {
+        div.facts {
+            span { "history: " (number::decimal(of.history_hours / 24.0)) " days" }
+            span { "accepted chance of a shortfall of a type: " (number::percent(of.chance)) }
+        }
+    }
+}
+
+/// Tiles, chart and tables.
+pub(super) fn parts(of: &SparesPart, heading: Heading) -> Markup {
+    let [fixed, shared, chance] = &of.sizing.rules;
+    html! {
+        div.tiles {
+            (tile("", "Spares for the chance", &number::count(chance.total), html! { "over all types" }))
+            (tile("", "Expected missing", &number::decimal(chance.expected_missing_rru), html! { "RRU at an instant, with them" }))
+            (tile("", "Shared out", &number::decimal(shared.expected_missing_rru), html! {
+                "RRU missing with " (number::count(shared.total)) " spares"
+            }))
+            (tile("", "Fixed share", &number::decimal(fixed.expected_missing_rru), html! {
+                "RRU missing with " (number::count(fixed.total)) " spares"
+            }))
+        }
+        section {
+            (heading("Spares and what is missing"))
+            (svg::legend([
+                ("ink", "spares shared out over types".to_owned()),
+                ("today", label(Rule::FixedShare, of)),
+                ("after", label(Rule::Chance, of)),
+            ]))
+            (chart(of.sizing))
+            p.note { "Across: spares of all types. Upwards: RRU that are expected to be missing at an instant." }
+            (rules(of))
+        }
+        section {
+            (heading("Hardware types"))
+            (types(of))
+        }
+    }
+}
+
+fn label(rule: Rule, of: &SparesPart) -> String {
     match rule {
         Rule::FixedShare => format!("{} of each type", number::percent(of.fixed_share)),
         Rule::SharedOut => "shared out".to_owned(),
@@ -106,7 +121,7 @@ fn chart(sizing: &Sizing) -> Markup {
     })
 }
 
-fn rules(of: &SparesPage) -> Markup {
+fn rules(of: &SparesPart) -> Markup {
     html! {
         div.scroll {
             table.data {
@@ -134,7 +149,7 @@ fn rules(of: &SparesPage) -> Markup {
     }
 }
 
-fn types(of: &SparesPage) -> Markup {
+fn types(of: &SparesPart) -> Markup {
     html! {
         div.scroll {
             table.data {
@@ -168,22 +183,19 @@ fn types(of: &SparesPage) -> Markup {
 }
 
 /// How the numbers are defined.
-fn method() -> Markup {
+pub(super) fn method() -> Markup {
     html! {
-        section #method {
-            h2 { "Method" }
-            ol {
-                li { "Failures that begin close to each other are one burst. Bursts are independent of each other, so the number "
-                    "of servers down at an instant is compound Poisson; how long one, two, three … servers of a burst were "
-                    "down at a time is read off the history." }
-                li { "How many failures are expected follows from the time since the last one of each server, counted over the "
-                    "whole fleet. Each type counts as having had bursts of the fleet's kind, too: as many as would have missed "
-                    "least in the past. A type without failures is taken for like the others." }
-                li { "By chance: of each type the fewest spares with which more servers are down at an instant with at most "
-                    "the accepted chance." }
-                li { "Shared out: each spare goes to the type where it is needed most, chance times RRU. No other way to share "
-                    "out the same number has less RRU missing on average." }
-            }
+        ol {
+            li { "Failures that begin close to each other are one burst. Bursts are independent of each other, so the number "
+                "of servers down at an instant is compound Poisson; how long one, two, three … servers of a burst were "
+                "down at a time is read off the history." }
+            li { "How many failures are expected follows from the time since the last one of each server, counted over the "
+                "whole fleet. Each type counts as having had bursts of the fleet's kind, too: as many as would have missed "
+                "least in the past. A type without failures is taken for like the others." }
+            li { "By chance: of each type the fewest spares with which more servers are down at an instant with at most "
+                "the accepted chance." }
+            li { "Shared out: each spare goes to the type where it is needed most, chance times RRU. No other way to share "
+                "out the same number has less RRU missing on average." }
         }
     }
 }
@@ -207,13 +219,10 @@ mod tests {
             total: Some(5),
         };
         let sizing = size(&types, &terms).expect("valid outages");
-        render(&SparesPage {
-            title: "a & b",
-            chance: 0.01,
-            fixed_share: 0.02,
-            history_hours: 240.0,
-            sizing: &sizing,
-        })
+        render(
+            "a & b",
+            &SparesPart { chance: 0.01, fixed_share: 0.02, history_hours: 240.0, sizing: &sizing },
+        )
     }
 
     #[test]

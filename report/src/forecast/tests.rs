@@ -1,6 +1,6 @@
 //! Tests of the page of warm capacity.
 
-use super::{WarmPage, WarmSeries, render};
+use super::{WarmPart, WarmSeries, render};
 use crate::tests::elements;
 use forecast::tune::{Choice, Family, choose, recommended};
 use forecast::warm::{Outcome, capacities, judge, next};
@@ -21,7 +21,7 @@ fn page(name: &str, series: &Series, choices: &[Choice]) -> String {
     let split = 24;
     let series =
         [WarmSeries { name, series, notices: &notices, split, next, recommended, choices }];
-    render(&WarmPage { title: "<used> & free.csv", chance: 0.01, series: &series })
+    render("<used> & free.csv", &WarmPart { chance: 0.01, series: &series })
 }
 
 #[test]

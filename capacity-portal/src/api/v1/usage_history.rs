@@ -4,10 +4,11 @@ use super::scope::visible_owner;
 use crate::http::auth::Caller;
 use crate::http::query::{self, StrictQuery};
 use crate::http::{Problem, Site, in_time, schema};
-use api_types::history::{UsageHistory, UsageSeries};
+use crate::usage::view;
+use api_types::history::UsageHistory;
 use axum::Json;
 use axum::extract::State;
-use broker::{TimeSpan, UsageAsked, UsageFigures, UsageKey};
+use broker::{TimeSpan, UsageAsked, UsageKey};
 use chrono::TimeDelta;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -67,24 +68,6 @@ fn keys(text: Option<&str>) -> Result<Vec<UsageKey>, Problem> {
         return Err(Problem::bad_request("malformed", "by lists a word twice"));
     }
     Ok(keys)
-}
-
-fn view(of: broker::UsageSeries, by: &[UsageKey]) -> UsageSeries {
-    fn list<T>(of: &broker::UsageSeries, pick: impl Fn(&UsageFigures) -> T) -> Vec<Option<T>> {
-        of.figures.iter().map(|figures| figures.as_ref().map(&pick)).collect()
-    }
-    UsageSeries {
-        of: by.iter().map(|key| key.as_str().to_owned()).zip(of.names.iter().cloned()).collect(),
-        start: of.start,
-        promised_rru: list(&of, |of| of.promised.to_f64()),
-        held: list(&of, |of| of.held),
-        held_rru: list(&of, |of| of.held_rru.to_f64()),
-        used: list(&of, |of| of.used),
-        used_rru: list(&of, |of| of.used_rru.to_f64()),
-        lent: list(&of, |of| of.lent),
-        free: list(&of, |of| of.free),
-        in_service: list(&of, |of| of.in_service),
-    }
 }
 
 /// Promised capacity and servers over time, as series for forecasts

@@ -6,7 +6,7 @@ use clap::Args;
 use std::path::PathBuf;
 
 /// A file of daily series, and how they are forecast.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct DailySeries {
     /// Train neural networks as well; takes about 10 s for 40 series of 900 days
     #[arg(long)]
@@ -57,7 +57,7 @@ pub struct Lead {
 }
 
 /// Reads `21` or `T4=49`.
-fn lead(text: &str) -> Result<Lead, String> {
+pub(super) fn lead(text: &str) -> Result<Lead, String> {
     let (hardware_type, days) = match text.rsplit_once('=') {
         Some((name, days)) => (Some(name.to_owned()), days),
         None => (None, text),
@@ -128,12 +128,12 @@ pub struct OrdersForecast {
     pub of: DailySeries,
 }
 
-impl OrdersForecast {
+impl Lead {
     /// The lead time of a type, in days: its own, else that of all others.
-    pub fn lead_of(&self, is_type: impl Fn(&str) -> bool) -> u8 {
+    pub fn of(all: &[Lead], is_type: impl Fn(&str) -> bool) -> u8 {
         let own = |lead: &&Lead| lead.hardware_type.as_deref().is_some_and(&is_type);
         let other = |lead: &&Lead| lead.hardware_type.is_none();
-        let found = self.lead.iter().rev();
+        let found = all.iter().rev();
         found.clone().find(own).or_else(|| found.clone().find(other)).map_or(21, |lead| lead.days)
     }
 }

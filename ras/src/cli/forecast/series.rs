@@ -5,9 +5,10 @@ use clap::Args;
 use std::path::PathBuf;
 
 /// A file of series, or without one the history of a region.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct SeriesFile {
-    /// CSV of the series; without it, the history of a region is asked of its server
+    /// CSV of the series, or folder or URL of the archive of a region's solves; without it, the history
+    /// of a region is asked of its server
     pub series: Option<PathBuf>,
     /// Column of the times
     #[arg(long, value_name = "COLUMN", default_value = "time")]
@@ -28,18 +29,18 @@ pub struct SeriesFile {
 }
 
 /// Which part of the history of a region.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "History of a region")]
 pub struct RegionHistory {
     /// Only of this reservation
-    #[arg(long, value_name = "NAME", conflicts_with = "series")]
+    #[arg(long, value_name = "NAME")]
     pub reservation: Option<String>,
     /// Only of this owner
-    #[arg(long, value_name = "NAME", conflicts_with = "series")]
+    #[arg(long, value_name = "NAME")]
     pub owner: Option<String>,
     /// Only of this time before now, at most 400 days [default: 30 for `warm`, 42 for
     /// `autosize`, else 400]
-    #[arg(long, value_name = "DAYS", conflicts_with = "series",
+    #[arg(long, value_name = "DAYS",
           value_parser = clap::value_parser!(u16).range(1..=400))]
     pub past: Option<u16>,
     /// The server to ask.

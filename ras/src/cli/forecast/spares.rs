@@ -8,10 +8,11 @@ use std::time::Duration;
 /// `ras forecast spares`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-HISTORY is the folder of a snapshot or a file, CSV or Parquet, with the columns server, type, from and to. A
-server that has not failed has a line without from; without such lines, say how many servers there are
-with --servers. An empty to is a failure that lasts. Of a snapshot, the unplanned events of servers and racks
-count; the loss of an MSB is covered by embedded buffers, not by spares.
+HISTORY is the folder of a snapshot, the folder or URL of an archive, whose snapshots list failures over a
+longer time, or a file, CSV or Parquet, with the columns server, type, from and to. A server that has not
+failed has a line without from; without such lines, say how many servers there are with --servers. An empty to
+is a failure that lasts. Of a snapshot, the unplanned events of servers and racks count; the loss of an MSB is
+covered by embedded buffers, not by spares.
 
 Failures that begin close to each other are one burst, and bursts are independent: the number of servers down
 at an instant follows (docs/forecasts.md). Servers that failed long ago, lately and not yet fail at different
@@ -26,7 +27,7 @@ Examples:
   ras forecast spares outages.csv --servers A=4000,B=1200 --rru A=1,B=1.6 --history 14d
   ras forecast spares outages.parquet --total 200 --out spares --output json")]
 pub struct SparesForecast {
-    /// Snapshot, or CSV or Parquet of failures
+    /// Snapshot, archive of a region's solves (folder or URL), or CSV or Parquet of failures
     pub history: PathBuf,
     /// Accepted chance that a hardware type is short at an instant
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = quantity::share)]

@@ -1,6 +1,7 @@
 //! `ras request autosize`
 
 use super::ask::with_server;
+use super::explain::is_missing;
 use super::kinds;
 use crate::cli::{AutosizeAction, AutosizeOf, ServerOptions, SetAutosize};
 use crate::client::login::Server;
@@ -11,9 +12,10 @@ use crate::mistake::with_help;
 use crate::number;
 use crate::quantity;
 use anyhow::{Context as _, Result};
-use api_types::autosize::{Autosize, AutosizeAsked, AutosizeRemoved};
+use api_types::autosize::{Autosize, AutosizeAsked, AutosizeRemoved, AutosizeSettings};
 use fleet::number::decimal;
 use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub(in crate::command) fn run(options: &AutosizeOf, context: &Context) -> Result<Verdict> {
@@ -34,6 +36,27 @@ pub(in crate::command) fn run(options: &AutosizeOf, context: &Context) -> Result
         }
     }
     Ok(Verdict::Fine)
+}
+
+/// The settings of those reservations whose request follows demand; those that are gone have none.
+pub(in crate::command) fn settings_of(
+    server: &ServerOptions,
+    reservations: &[&str],
+) -> Result<BTreeMap<String, AutosizeSettings>> {
+    with_server(Server::of(server)?, async |client| {
+        let mut all = BTreeMap::new();
+        for reservation in reservations {
+            let found: Autosize = match client.ask(&Ask::get(place(reservation))).await {
+                Ok(answer) => answer.read()?,
+                Err(error) if is_missing(&error) => continue,
+                Err(error) => return Err(error),
+            };
+            if let Some(settings) = found.settings {
+                all.insert((*reservation).to_owned(), settings);
+            }
+        }
+        Ok(all)
+    })
 }
 
 fn asked<T: DeserializeOwned>(server: &ServerOptions, ask: &Ask) -> Result<T> {

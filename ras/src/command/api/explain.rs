@@ -57,6 +57,6 @@ pub(in crate::command) fn run(options: &Explain, context: &Context) -> Result<Ve
 }
 
 /// Whether the server has no such object.
-fn is_missing(error: &anyhow::Error) -> bool {
+pub(super) fn is_missing(error: &anyhow::Error) -> bool {
     error.downcast_ref::<Problem>().is_some_and(|of| of.status() == StatusCode::NOT_FOUND)
 }

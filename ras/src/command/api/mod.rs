@@ -1,6 +1,7 @@
 //! Subcommands that use a server: each sends HTTP requests and shows the answers.
 
 pub(super) mod apply;
+pub(super) mod autosize;
 pub(super) mod buffer;
 pub(super) mod contract;
 pub(super) mod drill;
@@ -25,7 +26,6 @@ pub(super) mod status;
 pub(super) mod token;
 
 mod ask;
-mod autosize;
 mod body;
 mod kinds;
 mod listing;

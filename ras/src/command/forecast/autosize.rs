@@ -1,6 +1,6 @@
 //! `ras forecast autosize`
 
-use super::series::{self, Grain, Wanted};
+use super::series::{self, Grain, Source, Wanted};
 use crate::cli::AutosizeForecast;
 use crate::context::Context;
 use crate::exit::Verdict;
@@ -8,6 +8,7 @@ use crate::layout::Table;
 use crate::number;
 use crate::quantity;
 use anyhow::{Context as _, Result};
+use datasets::import::NamedSeries;
 use fleet::number::{NOTHING, decimal};
 use forecast::Notice;
 use forecast::autosize::backtest::{Backtest, Sizing, Terms, Tried, backtest};
@@ -15,31 +16,43 @@ use serde::Serialize;
 use std::time::Duration;
 
 /// What is read of a region's history: what each reservation uses.
-const USED: Wanted =
+pub(super) const USED: Wanted =
     Wanted { grain: Grain::Sample, value: "used_rru", by: &["reservation"], days: 42 };
 
 /// `ras-forecast-autosize/1`
 #[derive(Serialize)]
-struct Answer {
+pub(super) struct Answer {
     format: &'static str,
-    chance: f64,
-    series: Vec<OfSeries>,
+    pub(super) chance: f64,
+    pub(super) series: Vec<OfSeries>,
 }
 
 #[derive(Serialize)]
-struct OfSeries {
-    name: String,
+pub(super) struct OfSeries {
+    pub(super) name: String,
     notices: Vec<Notice>,
     /// Why nothing is recommended; null: something could be tried.
-    refused: Option<String>,
+    pub(super) refused: Option<String>,
     #[serde(flatten)]
-    backtest: Option<Backtest>,
+    pub(super) backtest: Option<Backtest>,
 }
 
 pub(super) fn run(options: &AutosizeForecast, context: &Context) -> Result<Verdict> {
+    let archive = series::archive(&options.of, context)?;
+    let source = Source::new(&options.of, archive.as_ref());
+    let answer = answer(options, source.read(USED)?, &source)?;
+    context.answer(|| text(&answer, options.all), &answer)?;
+    Ok(Verdict::Fine)
+}
+
+/// Tries the pairs on each series.
+pub(super) fn answer(
+    options: &AutosizeForecast,
+    found: Vec<NamedSeries>,
+    source: &Source<'_>,
+) -> Result<Answer> {
     let AutosizeForecast { chance, min, max, .. } = *options;
     let terms = Terms { chance, min, max };
-    let found = series::read(&options.of, USED)?;
     let is_alone = found.len() == 1;
     let mut all = Vec::new();
     for of in found {
@@ -48,15 +61,12 @@ pub(super) fn run(options: &AutosizeForecast, context: &Context) -> Result<Verdi
             // Of several series those that can be tried are.
             Err(error) if !is_alone => (Some(error.to_string()), None),
             Err(error) => {
-                return Err(error)
-                    .with_context(|| format!("{}: {}", series::place(&options.of), of.name));
+                return Err(error).with_context(|| format!("{}: {}", source.place(), of.name));
             }
         };
         all.push(OfSeries { name: of.name, notices: of.notices, refused, backtest });
     }
-    let answer = Answer { format: "ras-forecast-autosize/1", chance, series: all };
-    context.answer(|| text(&answer, options.all), &answer)?;
-    Ok(Verdict::Fine)
+    Ok(Answer { format: "ras-forecast-autosize/1", chance, series: all })
 }
 
 fn sized(of: Sizing) -> String {

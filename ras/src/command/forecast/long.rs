@@ -1,6 +1,6 @@
 //! `ras forecast demand`, and the forecasts of daily series that other commands rest on.
 
-use super::series::{Grain, Wanted, place, read};
+use super::series::{self, Grain, Source, Wanted};
 use crate::cli::{DailySeries, DemandForecast};
 use crate::context::Context;
 use crate::exit::Verdict;
@@ -16,37 +16,54 @@ use serde::Serialize;
 
 pub(super) const DAY_SECONDS: i64 = 86_400;
 /// What is forecast of a region's history: the servers that each reservation uses.
-const USED: Wanted = Wanted { grain: Grain::Day, value: "used", by: &["reservation"], days: 400 };
+pub(super) const USED: Wanted =
+    Wanted { grain: Grain::Day, value: "used", by: &["reservation"], days: 400 };
 /// What the chosen method is compared with.
 const REFERENCE: &str = "same weekday";
 
 /// `ras-forecast-demand/1`
 #[derive(Serialize)]
-struct DemandAnswer {
+pub(super) struct DemandAnswer {
     format: &'static str,
-    series: Vec<OfSeries>,
+    pub(super) series: Vec<OfSeries>,
 }
 
 #[derive(Serialize)]
-struct OfSeries {
-    name: String,
+pub(super) struct OfSeries {
+    pub(super) name: String,
     /// The day before the first that is forecast.
-    last_day: Option<NaiveDate>,
+    pub(super) last_day: Option<NaiveDate>,
     #[serde(flatten)]
-    outlook: Outlook,
+    pub(super) outlook: Outlook,
 }
 
 pub(super) fn demand(options: &DemandForecast, context: &Context) -> Result<Verdict> {
-    let plan = Plan::new(usize::from(options.days));
-    let series = (outlooks(&options.of, &plan, USED)?.into_iter())
-        .map(|(known, outlook)| {
-            let last_day = date(&known, 0);
-            OfSeries { name: known.name, last_day, outlook }
-        })
-        .collect();
-    let answer = DemandAnswer { format: "ras-forecast-demand/1", series };
+    let archive = series::archive(&options.of.file, context)?;
+    let source = Source::new(&options.of.file, archive.as_ref());
+    let (answer, _) = demand_answer(options, source.read(USED)?, &source)?;
     context.answer(|| demand_text(&answer, options.compare), &answer)?;
     Ok(Verdict::Fine)
+}
+
+/// The answer, and the series that it is about.
+pub(super) fn demand_answer(
+    options: &DemandForecast,
+    found: Vec<NamedSeries>,
+    source: &Source<'_>,
+) -> Result<(DemandAnswer, Vec<NamedSeries>)> {
+    let plan = Plan::new(usize::from(options.days));
+    let all = outlooks(&options.of, &plan, found, source)?;
+    let of_series = |(known, outlook): (NamedSeries, Outlook)| {
+        let last_day = date(&known, 0);
+        (OfSeries { name: known.name.clone(), last_day, outlook }, known)
+    };
+    let (series, known) = all.into_iter().map(of_series).unzip();
+    Ok((DemandAnswer { format: "ras-forecast-demand/1", series }, known))
+}
+
+/// The seed of networks, if they are wanted.
+fn networks(of: &DailySeries) -> Option<u64> {
+    of.networks.then_some(of.seed)
 }
 
 /// A plan for these days that has this quantile, too.
@@ -58,10 +75,10 @@ pub(super) fn plan_with(quantile: f64, days: usize) -> Plan {
 pub(super) fn outlooks(
     of: &DailySeries,
     plan: &Plan,
-    wanted: Wanted,
+    found: Vec<NamedSeries>,
+    source: &Source<'_>,
 ) -> Result<Vec<(NamedSeries, Outlook)>> {
-    let networks = of.networks.then_some(of.seed);
-    forecast_all(read(&of.file, wanted)?, plan, networks, &place(&of.file))
+    forecast_all(found, plan, networks(of), &source.place())
 }
 
 /// Forecasts series that are from one place; `networks` is the seed of networks that are trained on all of them.

@@ -3,8 +3,8 @@
 mod mixed;
 
 use super::long::{DAY_SECONDS, date, notes, nothing, outlooks, plan_with};
-use super::series::{Grain, RegionStock, Wanted, free};
-use crate::cli::OrdersForecast;
+use super::series::{self, Grain, RegionStock, Source, Wanted, free};
+use crate::cli::{Lead, OrdersForecast};
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::layout::Table;
@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 use chrono::NaiveDate;
 use datasets::import::{NamedSeries, StockRow, read_stock};
 use fleet::number::decimal;
-use forecast::long::Doubt;
+use forecast::long::{Bands, Doubt};
 use forecast::orders::advice::Position;
 use forecast::orders::moves::{Place, advise_all};
 use forecast::orders::{Advice, Pipeline, Supply, Terms, advise};
@@ -21,51 +21,60 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// What is forecast of a region's history: the servers that reservations hold, by type and place.
-const HELD: Wanted =
+pub(super) const HELD: Wanted =
     Wanted { grain: Grain::Day, value: "held", by: &["hardware_type", "datacenter"], days: 400 };
 
 /// `ras-forecast-orders/1`
 #[derive(Serialize)]
-struct OrdersAnswer {
+pub(super) struct OrdersAnswer {
     format: &'static str,
-    quantile: f64,
-    series: Vec<OrdersOf>,
+    pub(super) quantile: f64,
+    pub(super) series: Vec<OrdersOf>,
     /// Servers to move between series of one type.
     moves: Vec<Moved>,
 }
 
 #[derive(Serialize)]
-struct OrdersOf {
-    name: String,
+pub(super) struct OrdersOf {
+    pub(super) name: String,
     /// Its values by column of `--by`; empty if one of them has a slash.
     of: BTreeMap<String, String>,
-    terms: Terms,
-    in_use: f64,
+    pub(super) terms: Terms,
+    pub(super) in_use: f64,
     /// Before moves.
-    free: f64,
+    pub(super) free: f64,
     /// Servers on order.
-    ordered: f64,
+    pub(super) ordered: f64,
     /// Servers on order whose day has passed: they do not count.
-    late: u32,
+    pub(super) late: u32,
     /// The day on which servers arrive that are ordered today.
-    arrives_on: Option<NaiveDate>,
+    pub(super) arrives_on: Option<NaiveDate>,
     /// Servers on order to cancel, by the day on which they are expected.
-    cancel_on: Vec<CancelOn>,
-    method: String,
+    pub(super) cancel_on: Vec<CancelOn>,
+    pub(super) method: String,
     /// How long what is there lasts, after moves and without the rest of the advice.
-    supply: Supply,
+    pub(super) supply: Supply,
     /// The first day on which demand exceeds it, if enough of the past is known to say so.
-    runs_out_on: Option<NaiveDate>,
+    pub(super) runs_out_on: Option<NaiveDate>,
     #[serde(flatten)]
-    advice: Advice,
-    doubts: Vec<Doubt>,
+    pub(super) advice: Advice,
+    pub(super) doubts: Vec<Doubt>,
 }
 
 /// Servers on order for a day that are not needed.
 #[derive(Serialize)]
-struct CancelOn {
-    expected_on: NaiveDate,
-    servers: u64,
+pub(super) struct CancelOn {
+    pub(super) expected_on: NaiveDate,
+    pub(super) servers: u64,
+}
+
+/// What a page shows of a series.
+pub(super) struct Shown {
+    pub(super) known: NamedSeries,
+    /// The forecast at all levels.
+    pub(super) bands: Bands,
+    /// After moves.
+    pub(super) position: Position,
 }
 
 /// Servers that move today.
@@ -77,18 +86,32 @@ struct Moved {
 }
 
 pub(super) fn run(options: &OrdersForecast, context: &Context) -> Result<Verdict> {
+    let archive = series::archive(&options.of.file, context)?;
+    let source = Source::new(&options.of.file, archive.as_ref());
     if let Some(rru) = &options.rru {
-        return mixed::run(options, rru, context);
+        return mixed::run(options, rru, &source, context);
     }
+    let (answer, _) = answer(options, source.read(HELD)?, &source)?;
+    context.answer(|| text(&answer), &answer)?;
+    Ok(Verdict::Fine)
+}
+
+/// The answer, and each series with what is known of it and its forecast at the quantile.
+pub(super) fn answer(
+    options: &OrdersForecast,
+    found: Vec<NamedSeries>,
+    source: &Source<'_>,
+) -> Result<(OrdersAnswer, Vec<Shown>)> {
     let of_name = |name: &str| Terms {
         period: usize::from(options.period),
-        lead: usize::from(
-            options.lead_of(|of| name == of || name.split('/').any(|part| part == of)),
-        ),
+        lead: usize::from(Lead::of(&options.lead, |of| {
+            name == of || name.split('/').any(|part| part == of)
+        })),
     };
-    let RegionStock { rows: stock, late } = stock(options, || free(&options.of.file, HELD))?;
-    let mut outlooks = outlooks(&options.of, &plan_with(options.quantile, horizon(options)), HELD)?;
-    if options.of.file.series.is_none() {
+    let RegionStock { rows: stock, late } = stock(options, source, free)?;
+    let plan = plan_with(options.quantile, horizon(options));
+    let mut outlooks = outlooks(&options.of, &plan, found, source)?;
+    if !source.is_file() {
         // A region's history names types that it no longer has.
         let is_there = |name: &str| stock.iter().any(|row| row.series == name && row.servers > 0);
         outlooks.retain(|(known, _)| position(known, &[]).in_use > 0.0 || is_there(&known.name));
@@ -111,7 +134,7 @@ pub(super) fn run(options: &OrdersForecast, context: &Context) -> Result<Verdict
         let mut demand = outlook.bands.path(options.quantile);
         demand.truncate(terms.horizon());
         places.push(Place {
-            hardware_type: hardware_type(options, &known.name)?,
+            hardware_type: hardware_type(options, source, &known.name)?,
             position: position(known, &stock),
             demand,
             terms,
@@ -133,7 +156,7 @@ pub(super) fn run(options: &OrdersForecast, context: &Context) -> Result<Verdict
     let moves = (transfers.iter())
         .map(|of| Moved { from: name(of.from), to: name(of.to), servers: of.servers })
         .collect();
-    let series = (outlooks.into_iter().zip(&places).zip(advice).zip(free))
+    let (series, shown) = (outlooks.into_iter().zip(&places).zip(advice).zip(free))
         .map(|((((known, outlook), of), mut advice), free)| {
             let supply = Supply::new(&of.position, &of.demand, &outlook.doubts);
             // Demand that is not known, or larger than can be seen, makes no order too many.
@@ -144,8 +167,8 @@ pub(super) fn run(options: &OrdersForecast, context: &Context) -> Result<Verdict
             let cancelled = |(day, servers): &(usize, u64)| {
                 Some(CancelOn { expected_on: date(&known, day + 1)?, servers: *servers })
             };
-            OrdersOf {
-                of: by_column(options, &known.name),
+            let row = OrdersOf {
+                of: by_column(options, source, &known.name),
                 late: late.get(&known.name).copied().unwrap_or(0),
                 arrives_on: date(&known, of.terms.lead.max(1) + 1),
                 cancel_on: advice.cancel.iter().filter_map(cancelled).collect(),
@@ -158,24 +181,24 @@ pub(super) fn run(options: &OrdersForecast, context: &Context) -> Result<Verdict
                 supply,
                 advice,
                 doubts: outlook.doubts,
-                name: known.name,
-            }
+                name: known.name.clone(),
+            };
+            (row, Shown { known, bands: outlook.bands, position: of.position.clone() })
         })
-        .collect();
+        .unzip();
     let format = "ras-forecast-orders/1";
-    let answer = OrdersAnswer { format, quantile: options.quantile, series, moves };
-    context.answer(|| text(&answer), &answer)?;
-    Ok(Verdict::Fine)
+    Ok((OrdersAnswer { format, quantile: options.quantile, series, moves }, shown))
 }
 
 /// The stock of the options; of a region's history by default what the region has.
 fn stock(
     options: &OrdersForecast,
-    of_region: impl FnOnce() -> Result<RegionStock>,
+    source: &Source<'_>,
+    of_region: fn(&Source<'_>, Wanted) -> Result<RegionStock>,
 ) -> Result<RegionStock> {
     match &options.stock {
         Some(file) => Ok(RegionStock { rows: read_stock(file)?, ..RegionStock::default() }),
-        None if options.of.file.series.is_none() => of_region(),
+        None if !source.is_file() => of_region(source, HELD),
         None => bail!(Hinted::new("the stock of servers is missing", "give --stock FILE")),
     }
 }
@@ -195,12 +218,12 @@ fn check_leads(options: &OrdersForecast, is_known: impl Fn(&str) -> bool) -> Res
 }
 
 /// The hardware type of a series; all are of one if types are not told apart.
-fn hardware_type(options: &OrdersForecast, name: &str) -> Result<String> {
+fn hardware_type(options: &OrdersForecast, source: &Source<'_>, name: &str) -> Result<String> {
     let Some(column) = &options.moves_by else { return Ok(String::new()) };
-    if !columns(options).contains(&column.as_str()) {
+    if !columns(options, source).contains(&column.as_str()) {
         bail!("--moves-by: {column:?} is not a column of --by");
     }
-    by_column(options, name).remove(column).with_context(|| {
+    by_column(options, source, name).remove(column).with_context(|| {
         format!(
             "--moves-by: series {name:?}: a value of --by has a slash, so its type is not known"
         )
@@ -208,16 +231,20 @@ fn hardware_type(options: &OrdersForecast, name: &str) -> Result<String> {
 }
 
 /// The columns that series are told apart by.
-fn columns(options: &OrdersForecast) -> Vec<&str> {
+fn columns<'a>(options: &'a OrdersForecast, source: &Source<'_>) -> Vec<&'a str> {
     match options.of.file.by.as_slice() {
-        [] if options.of.file.series.is_none() => HELD.by.to_vec(),
+        [] if !source.is_file() => HELD.by.to_vec(),
         by => by.iter().map(String::as_str).collect(),
     }
 }
 
 /// The values of a series by column; empty if one of them has a slash.
-fn by_column(options: &OrdersForecast, name: &str) -> BTreeMap<String, String> {
-    let (columns, parts) = (columns(options), name.split('/').collect::<Vec<_>>());
+fn by_column(
+    options: &OrdersForecast,
+    source: &Source<'_>,
+    name: &str,
+) -> BTreeMap<String, String> {
+    let (columns, parts) = (columns(options, source), name.split('/').collect::<Vec<_>>());
     if parts.len() != columns.len() {
         return BTreeMap::new();
     }

@@ -1,14 +1,18 @@
 //! The series of a file, or of a region's history; gaps and resets are marked.
 
-use crate::cli::SeriesFile;
+use super::archived::{ArchivedRegion, Range, STEP, is_archive};
+use crate::cli::{RegionHistory, SeriesFile};
 use crate::client::login::Server;
 use crate::client::{Client, query};
 use crate::command::api::hardware_order::all as orders;
+use crate::context::Context;
 use crate::mistake::Hinted;
 use crate::store;
 use anyhow::{Context as _, Result, anyhow, bail};
 use api_types::history::{UsageHistory, UsageSeries};
-use chrono::NaiveTime;
+use broker::{UsageAsked, UsageKey};
+use capacity_portal::usage::view;
+use chrono::{DateTime, NaiveTime, Utc};
 use datasets::import::{NamedSeries, SeriesColumns, StockRow, read_series};
 use forecast::{Faults, Notice, Series, Step};
 use std::collections::BTreeMap;
@@ -47,34 +51,91 @@ pub(super) struct Wanted {
 /// The keys that free servers have: they belong to no reservation and no owner.
 const OF_SERVERS: [&str; 2] = ["hardware_type", "datacenter"];
 
-/// Where the series are from, for messages.
-pub(super) fn place(of: &SeriesFile) -> String {
-    match &of.series {
-        Some(file) => file.display().to_string(),
-        None => "history of the region".to_owned(),
-    }
+/// Where series are from: what the options name, and the archive if that is one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source<'a> {
+    pub(super) of: &'a SeriesFile,
+    archive: Option<&'a ArchivedRegion>,
 }
 
-/// The series of the file, or of the region's history.
-pub(super) fn read(of: &SeriesFile, wanted: Wanted) -> Result<Vec<NamedSeries>> {
-    match &of.series {
-        Some(file) => {
-            let value = of.value.clone().unwrap_or_else(|| "value".to_owned());
-            let columns = SeriesColumns { time: of.time.clone(), value, by: of.by.clone() };
-            Ok(read_series(file, &columns, Faults::Mark)?)
-        }
-        None => {
-            let history = History::ask(of, wanted, &keys(of, wanted), Part::Asked)?;
-            history.series(of.value.as_deref().unwrap_or(wanted.value))
-        }
+/// Reads the archive that the options name; nothing if they name a file or a running region.
+pub(super) fn archive(of: &SeriesFile, context: &Context) -> Result<Option<ArchivedRegion>> {
+    let Some(place) = of.series.as_deref() else { return Ok(None) };
+    if is_archive(place) || place.is_dir() {
+        return ArchivedRegion::read(&place.to_string_lossy(), Range::ALL, context).map(Some);
     }
+    let RegionHistory { reservation, owner, past, .. } = &of.history;
+    let given = [
+        ("--reservation", reservation.is_some()),
+        ("--owner", owner.is_some()),
+        ("--past", past.is_some()),
+    ];
+    if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+        bail!(Hinted::new(
+            format!(
+                "{option}: {} is a file, and this selects from the history of a region",
+                place.display()
+            ),
+            "leave it out, or name the folder or URL of an archive",
+        ));
+    }
+    Ok(None)
 }
 
-/// What series of the region's history are told apart by.
-fn keys(of: &SeriesFile, wanted: Wanted) -> Vec<String> {
-    match of.by.as_slice() {
-        [] => wanted.by.iter().map(|key| (*key).to_owned()).collect(),
-        by => by.to_vec(),
+impl<'a> Source<'a> {
+    pub(super) fn new(of: &'a SeriesFile, archive: Option<&'a ArchivedRegion>) -> Source<'a> {
+        Source { of, archive }
+    }
+
+    /// Whether it is a file, and no history of a region.
+    pub(super) fn is_file(&self) -> bool {
+        self.of.series.is_some() && self.archive.is_none()
+    }
+
+    /// Whether it is an archive, which has no servers on order.
+    pub(super) fn is_archive(&self) -> bool {
+        self.archive.is_some()
+    }
+
+    /// What it is, for messages.
+    pub(super) fn place(&self) -> String {
+        match &self.of.series {
+            Some(place) => place.display().to_string(),
+            None => "history of the region".to_owned(),
+        }
+    }
+
+    /// Checks that the file or the server can be read; whether that is enough for a forecast is another matter.
+    pub(super) fn check(&self, wanted: Wanted) -> Result<()> {
+        match self.archive {
+            Some(_) => Ok(()),
+            None if self.is_file() => self.read(wanted).map(|_| ()),
+            None => asked(self.of, wanted.grain, 1, &self.keys(wanted), Part::Asked).map(|_| ()),
+        }
+    }
+
+    /// The series of the file, or of the region's history.
+    pub(super) fn read(&self, wanted: Wanted) -> Result<Vec<NamedSeries>> {
+        let of = self.of;
+        match &of.series {
+            Some(file) if self.is_file() => {
+                let value = of.value.clone().unwrap_or_else(|| "value".to_owned());
+                let columns = SeriesColumns { time: of.time.clone(), value, by: of.by.clone() };
+                Ok(read_series(file, &columns, Faults::Mark)?)
+            }
+            _ => {
+                let history = History::ask(self, wanted, &self.keys(wanted), Part::Asked)?;
+                history.series(of.value.as_deref().unwrap_or(wanted.value))
+            }
+        }
+    }
+
+    /// What series of the region's history are told apart by.
+    fn keys(&self, wanted: Wanted) -> Vec<String> {
+        match self.of.by.as_slice() {
+            [] => wanted.by.iter().map(|key| (*key).to_owned()).collect(),
+            by => by.to_vec(),
+        }
     }
 }
 
@@ -88,8 +149,8 @@ pub(super) struct RegionStock {
 }
 
 /// Free servers of each series of the region's history, and its orders.
-pub(super) fn free(of: &SeriesFile, wanted: Wanted) -> Result<RegionStock> {
-    let by = keys(of, wanted);
+pub(super) fn free(source: &Source<'_>, wanted: Wanted) -> Result<RegionStock> {
+    let by = source.keys(wanted);
     if let Some(key) = by.iter().find(|key| !OF_SERVERS.contains(&key.as_str())) {
         bail!(Hinted::new(
             format!(
@@ -98,23 +159,26 @@ pub(super) fn free(of: &SeriesFile, wanted: Wanted) -> Result<RegionStock> {
             "give --stock FILE, or tell series apart by hardware_type and datacenter",
         ));
     }
-    let free = History::ask(of, wanted, &by, Part::All)?.free()?;
-    with_orders(of, &by, free)
+    let free = History::ask(source, wanted, &by, Part::All)?.free()?;
+    with_orders(source, &by, free)
 }
 
 /// Servers of each hardware type of the region: those of the reservations asked for, those of none, and orders.
-pub(super) fn owned(of: &SeriesFile, wanted: Wanted) -> Result<RegionStock> {
+pub(super) fn owned(source: &Source<'_>, wanted: Wanted) -> Result<RegionStock> {
     let by = ["hardware_type".to_owned()];
-    let held = History::ask(of, wanted, &by, Part::Asked)?.series("held")?;
+    let held = History::ask(source, wanted, &by, Part::Asked)?.series("held")?;
     let mut rows: Vec<StockRow> =
         held.iter().map(|named| row(named, last(&named.series))).collect();
-    rows.append(&mut History::ask(of, wanted, &by, Part::All)?.free()?);
-    with_orders(of, &by, rows)
+    rows.append(&mut History::ask(source, wanted, &by, Part::All)?.free()?);
+    with_orders(source, &by, rows)
 }
 
-/// Adds the orders that a region has, as its server counts them.
-fn with_orders(of: &SeriesFile, by: &[String], mut rows: Vec<StockRow>) -> Result<RegionStock> {
-    let server = Server::of(&of.history.server)?;
+/// Adds the orders that a region has, as its server counts them; an archive has none.
+fn with_orders(source: &Source<'_>, by: &[String], mut rows: Vec<StockRow>) -> Result<RegionStock> {
+    if source.is_archive() {
+        return Ok(RegionStock { rows, ..RegionStock::default() });
+    }
+    let server = Server::of(&source.of.history.server)?;
     let (orders, now) = store::run(async { orders(&Client::new(server)?).await })?;
     let mut late = BTreeMap::new();
     for order in orders {
@@ -166,25 +230,15 @@ struct History {
 }
 
 impl History {
-    fn ask(of: &SeriesFile, wanted: Wanted, by: &[String], part: Part) -> Result<History> {
-        let Wanted { grain, days, .. } = wanted;
-        let mut wanted = vec![
-            ("by", by.join(",")),
-            ("step", grain.word().to_owned()),
-            ("days", of.history.past.unwrap_or(days).to_string()),
-        ];
-        if part == Part::Asked {
-            let filters = [("reservation", &of.history.reservation), ("owner", &of.history.owner)];
-            wanted.extend(filters.into_iter().filter_map(|(key, name)| Some((key, name.clone()?))));
-        }
-        let path = query("/v1/history/usage", &wanted);
-        let server = Server::of(&of.history.server)?;
-        let found = store::run(async { Client::new(server)?.get(&path).await })?;
-        let mut answer: UsageHistory = found.read()?;
+    fn ask(source: &Source<'_>, wanted: Wanted, by: &[String], part: Part) -> Result<History> {
+        let (grain, days) = (wanted.grain, source.of.history.past.unwrap_or(wanted.days));
+        let (mut answer, now) = match source.archive {
+            Some(archive) => (archived(archive, source.of, grain, days, by, part)?, archive.end()),
+            None => asked(source.of, grain, days, by, part)?,
+        };
         // The peak of a day that has not ended is not known yet.
-        let now = found.at.timestamp();
         for series in &mut answer.series {
-            let whole = now.saturating_sub(series.start.timestamp())
+            let whole = now.timestamp().saturating_sub(series.start.timestamp())
                 / i64::from(answer.step_seconds.max(1));
             if grain == Grain::Day {
                 keep(series, usize::try_from(whole).unwrap_or(0));
@@ -227,11 +281,69 @@ impl History {
         }
         if named.is_empty() {
             let what = format!("the region has no history of two steps of {step} yet");
-            let hint = "its server takes a sample every five minutes; --past and --reservation say which are read";
+            let hint = "samples are taken every five minutes, snapshots archived every hour; --past and --reservation say which are read";
             bail!(Hinted::new(what, hint));
         }
         Ok(named)
     }
+}
+
+/// The history that a server has, and its time.
+fn asked(
+    of: &SeriesFile,
+    grain: Grain,
+    days: u16,
+    by: &[String],
+    part: Part,
+) -> Result<(UsageHistory, DateTime<Utc>)> {
+    let mut wanted =
+        vec![("by", by.join(",")), ("step", grain.word().to_owned()), ("days", days.to_string())];
+    if part == Part::Asked {
+        let filters = [("reservation", &of.history.reservation), ("owner", &of.history.owner)];
+        wanted.extend(filters.into_iter().filter_map(|(key, name)| Some((key, name.clone()?))));
+    }
+    let path = query("/v1/history/usage", &wanted);
+    let server = Server::of(&of.history.server)?;
+    let found = store::run(async { Client::new(server)?.get(&path).await })?;
+    Ok((found.read()?, found.at))
+}
+
+/// The history that the snapshots of an archive have, as a server would answer.
+fn archived(
+    archive: &ArchivedRegion,
+    of: &SeriesFile,
+    grain: Grain,
+    days: u16,
+    by: &[String],
+    part: Part,
+) -> Result<UsageHistory> {
+    let mut keys: Vec<UsageKey> = Vec::new();
+    for word in by {
+        let key = UsageKey::ALL.into_iter().find(|key| key.as_str() == word);
+        match key.filter(|key| !keys.contains(key)) {
+            Some(key) => keys.push(key),
+            None => bail!(Hinted::new(
+                format!(
+                    "--by {word}: not one of reservation, owner, hardware_type, datacenter, each once"
+                ),
+                "an archive has these; columns are for files",
+            )),
+        }
+    }
+    let only = |name: &Option<String>| name.clone().filter(|_| part == Part::Asked);
+    let asked = UsageAsked {
+        by: keys.clone(),
+        step: match grain {
+            Grain::Sample => i64::from(STEP),
+            Grain::Day => i64::from(Step::DAY.seconds()),
+        },
+        reservation: only(&of.history.reservation),
+        owner: only(&of.history.owner),
+        ..UsageAsked::default()
+    };
+    let series = archive.series(days, &asked).into_iter();
+    let step_seconds = u32::try_from(asked.step).unwrap_or(STEP);
+    Ok(UsageHistory { step_seconds, series: series.map(|of| view(of, &keys)).collect() })
 }
 
 /// Drops what is after a number of steps.

@@ -1,5 +1,7 @@
 //! `ras forecast spares`
 
+use super::archived::{ArchivedRegion, Range, is_archive};
+use super::failures::{FailureHistory, of_file, of_region};
 use crate::cli::SparesForecast;
 use crate::context::Context;
 use crate::exit::Verdict;
@@ -7,14 +9,10 @@ use crate::layout::Table;
 use crate::number;
 use crate::results::{read_snapshot, write_text};
 use anyhow::{Context as _, Result, bail, ensure};
-use datasets::import::read_outages;
 use fleet::number::{NOTHING, decimal};
-use fleet::{RegionSnapshot, ReservationKind, Scope, ServerIx};
 use forecast::sizing::{Rated, Rule, Sizing, SizingTerms, TypeHistory, size};
-use forecast::spares::{Outage, union};
+use forecast::spares::union;
 use serde::Serialize;
-use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 /// The page of the answer.
@@ -22,146 +20,76 @@ const PAGE: &str = "spares.html";
 
 /// `ras-forecast-spares/1`
 #[derive(Serialize)]
-struct Answer<'a> {
+pub(super) struct Answer {
     format: &'static str,
-    chance: f64,
-    fixed_share: f64,
+    pub(super) chance: f64,
+    pub(super) fixed_share: f64,
     history_hours: f64,
     /// Events that spares do not cover: planned work and whole MSBs or datacenters.
     left_out: usize,
     #[serde(flatten)]
-    sizing: &'a Sizing,
-}
-
-/// What is known of the region: its types, each with its servers, each with its outages.
-#[derive(Default)]
-struct History {
-    types: BTreeMap<String, OfType>,
-    /// The end of the history, if the source says it.
-    until: Option<i64>,
-    left_out: usize,
-}
-
-#[derive(Default)]
-struct OfType {
-    rru: Option<f64>,
-    /// The number of each.
-    servers: BTreeMap<String, u32>,
-    outages: Vec<Outage>,
-}
-
-impl OfType {
-    /// Lists a server, and returns its number.
-    fn server(&mut self, name: &str) -> u32 {
-        let next = u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
-        *self.servers.entry(name.to_owned()).or_insert(next)
-    }
+    pub(super) sizing: Sizing,
 }
 
 pub(super) fn run(options: &SparesForecast, context: &Context) -> Result<Verdict> {
-    let file = options.history.display();
-    let history =
-        if options.history.is_dir() { of_snapshot(&options.history)? } else { of_file(options)? };
-    for (name, _) in options.servers.iter().chain(&options.rru) {
-        ensure!(history.types.contains_key(name), "{file}: has no servers of type {name:?}");
-    }
-    let types = types(&history, options).with_context(|| file.to_string())?;
-    let terms = terms(&history, &types, options).with_context(|| file.to_string())?;
-    let sizing = size(&types, &terms).with_context(|| file.to_string())?;
-    let history_hours = terms.history.end.abs_diff(terms.history.start) as f64 / 3_600.0;
-    let answer = Answer {
-        format: "ras-forecast-spares/1",
-        chance: options.chance,
-        fixed_share: options.fixed,
-        history_hours,
-        left_out: history.left_out,
-        sizing: &sizing,
-    };
+    let answer = answer(options, &history(options, context)?)?;
     if let Some(folder) = &options.out {
         let title = options.history.file_name().unwrap_or(options.history.as_os_str());
-        let page = report::SparesPage {
-            title: &title.to_string_lossy(),
-            chance: options.chance,
-            fixed_share: options.fixed,
-            history_hours,
-            sizing: &sizing,
-        };
-        write_text(&folder.join(PAGE), &report::render_spares(&page))?;
+        let page = report::render_spares(&title.to_string_lossy(), &answer.page());
+        write_text(&folder.join(PAGE), &page)?;
     }
     context.answer(|| text(&answer), &answer)?;
     Ok(Verdict::Fine)
 }
 
-fn of_file(options: &SparesForecast) -> Result<History> {
-    let mut history = History::default();
-    for row in read_outages(&options.history)? {
-        let of_type = history.types.entry(row.hardware_type).or_default();
-        let server = of_type.server(&row.server);
-        if let Some((start, end)) = row.outage {
-            of_type.outages.push(Outage { server, start, end: end.unwrap_or(i64::MAX) });
-        }
+/// Sizes spares from a history.
+pub(super) fn answer(options: &SparesForecast, history: &FailureHistory) -> Result<Answer> {
+    let file = options.history.display();
+    for (name, _) in options.servers.iter().chain(&options.rru) {
+        ensure!(history.types.contains_key(name), "{file}: has no servers of type {name:?}");
     }
-    Ok(history)
+    let types = types(history, options).with_context(|| file.to_string())?;
+    let terms = terms(history, &types, options).with_context(|| file.to_string())?;
+    let sizing = size(&types, &terms).with_context(|| file.to_string())?;
+    Ok(Answer {
+        format: "ras-forecast-spares/1",
+        chance: options.chance,
+        fixed_share: options.fixed,
+        history_hours: terms.history.end.abs_diff(terms.history.start) as f64 / 3_600.0,
+        left_out: history.left_out,
+        sizing,
+    })
 }
 
-fn of_snapshot(folder: &Path) -> Result<History> {
-    let snapshot = read_snapshot(folder)?;
-    let mut history = History { until: Some(snapshot.taken_at.timestamp()), ..History::default() };
-    let type_name = |server: ServerIx| {
-        let of = snapshot.servers[server.ix()].hardware_type;
-        snapshot.hardware_types[of.ix()].to_string()
-    };
-    let mut by_rack: BTreeMap<&str, Vec<ServerIx>> = BTreeMap::new();
-    for (at, server) in snapshot.servers.iter().enumerate() {
-        let ix = ServerIx::new(at);
-        by_rack.entry(snapshot.racks[server.rack.ix()].id.as_ref()).or_default().push(ix);
-        let of_type = history.types.entry(type_name(ix)).or_default();
-        of_type.server(&server.id);
-    }
-    for (at, name) in snapshot.hardware_types.iter().enumerate() {
-        if let Some(of_type) = history.types.get_mut(name.as_ref()) {
-            of_type.rru = mean_rru(&snapshot, fleet::HardwareTypeIx::new(at));
+impl Answer {
+    /// What a page shows of it.
+    pub(super) fn page(&self) -> report::SparesPart<'_> {
+        report::SparesPart {
+            chance: self.chance,
+            fixed_share: self.fixed_share,
+            history_hours: self.history_hours,
+            sizing: &self.sizing,
         }
     }
-    for event in &snapshot.unavailability {
-        let servers: Vec<ServerIx> = match event.scope {
-            _ if event.kind.is_planned() => Vec::new(),
-            Scope::Server => snapshot.server(&event.scope_id).into_iter().collect(),
-            Scope::Rack => by_rack.get(event.scope_id.as_ref()).cloned().unwrap_or_default(),
-            Scope::Msb | Scope::Datacenter => Vec::new(),
-        };
-        history.left_out += usize::from(servers.is_empty());
-        let start = event.started_at.timestamp();
-        let end = event.ended_at.map_or(i64::MAX, |ended| ended.timestamp());
-        for server in servers {
-            let name = snapshot.servers[server.ix()].id.as_ref();
-            let of_type = history.types.entry(type_name(server)).or_default();
-            let server = of_type.server(name);
-            of_type.outages.push(Outage { server, start, end });
-        }
-    }
-    Ok(history)
 }
 
-/// What a server of a type is worth, on average over the capacity of the reservations that it can serve.
-fn mean_rru(snapshot: &RegionSnapshot, of: fleet::HardwareTypeIx) -> Option<f64> {
-    let guaranteed = snapshot.reservations.iter().filter(|r| r.kind == ReservationKind::Guaranteed);
-    let (mut weight, mut sum) = (0.0, 0.0);
-    for reservation in guaranteed {
-        let Some(value) = reservation.value(of) else { continue };
-        weight += reservation.capacity.to_f64();
-        sum += reservation.capacity.to_f64() * value.to_f64();
+/// The failures of an archive, a snapshot or a file.
+pub(super) fn history(options: &SparesForecast, context: &Context) -> Result<FailureHistory> {
+    let place = &options.history;
+    if !is_archive(place) {
+        return if place.is_dir() { Ok(of_region(&read_snapshot(place)?)) } else { of_file(place) };
     }
-    (weight > 0.0 && sum > 0.0).then(|| sum / weight)
+    let archived = ArchivedRegion::read(&place.to_string_lossy(), Range::ALL, context)?;
+    Ok(archived.failures(archived.times.len() - 1))
 }
 
-fn types(history: &History, options: &SparesForecast) -> Result<Vec<TypeHistory>> {
+fn types(history: &FailureHistory, options: &SparesForecast) -> Result<Vec<TypeHistory>> {
     let given = |of: &[(String, f64)], name: &str| {
         of.iter().rev().find(|(known, _)| known == name).map(|(_, number)| *number)
     };
     let mut types = Vec::new();
     for (name, of_type) in &history.types {
-        let listed = of_type.servers.len();
+        let listed = of_type.servers;
         let servers = given(&options.servers, name).unwrap_or(listed as f64);
         if servers < listed as f64 || servers.fract() != 0.0 {
             bail!(
@@ -177,7 +105,7 @@ fn types(history: &History, options: &SparesForecast) -> Result<Vec<TypeHistory>
 }
 
 fn terms(
-    history: &History,
+    history: &FailureHistory,
     types: &[TypeHistory],
     options: &SparesForecast,
 ) -> Result<SizingTerms> {
@@ -204,8 +132,8 @@ fn terms(
     })
 }
 
-fn text(answer: &Answer<'_>) -> String {
-    let sizing = answer.sizing;
+fn text(answer: &Answer) -> String {
+    let sizing = &answer.sizing;
     let fixed = format!("fixed {}", number::percent(answer.fixed_share));
     let chance = format!("for {}", number::percent(answer.chance));
     let header = [
@@ -256,7 +184,7 @@ fn text(answer: &Answer<'_>) -> String {
     text
 }
 
-fn rule_row(rated: &Rated, answer: &Answer<'_>) -> [String; 5] {
+fn rule_row(rated: &Rated, answer: &Answer) -> [String; 5] {
     let name = match rated.rule {
         Rule::FixedShare => format!("{} of each type", number::percent(answer.fixed_share)),
         Rule::SharedOut => "shared out".to_owned(),

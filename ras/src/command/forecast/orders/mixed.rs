@@ -1,9 +1,9 @@
 //! Orders of several types that serve demand in RRU by reservation.
 
 use super::super::long::{date, notes, nothing, outlooks, plan_with};
-use super::super::series::{Grain, RegionStock, Wanted, owned};
+use super::super::series::{Grain, RegionStock, Source, Wanted, owned};
 use super::{check_leads, count, held, horizon, late_note, stock};
-use crate::cli::OrdersForecast;
+use crate::cli::{Lead, OrdersForecast};
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::layout::Table;
@@ -64,10 +64,17 @@ struct OfSeries {
     doubts: Vec<Doubt>,
 }
 
-pub(super) fn run(options: &OrdersForecast, rru: &Path, context: &Context) -> Result<Verdict> {
+pub(super) fn run(
+    options: &OrdersForecast,
+    rru: &Path,
+    source: &Source<'_>,
+    context: &Context,
+) -> Result<Verdict> {
     let worth = worth(rru)?;
-    let outlooks = outlooks(&options.of, &plan_with(options.quantile, horizon(options)), HELD)?;
-    let RegionStock { rows: stock, late } = stock(options, || owned(&options.of.file, HELD))?;
+    let plan = plan_with(options.quantile, horizon(options));
+    let outlooks = outlooks(&options.of, &plan, source.read(HELD)?, source)?;
+    let RegionStock { rows: stock, late } =
+        stock(options, source, |source, _| owned(source, HELD))?;
     let names: BTreeSet<&str> =
         worth.values().flat_map(|types| types.keys()).map(String::as_str).collect();
     if let Some(file) = &options.stock
@@ -93,7 +100,7 @@ pub(super) fn run(options: &OrdersForecast, rru: &Path, context: &Context) -> Re
             let (there, pipeline) = held(name, last, &stock);
             TypeStock {
                 cost: given(&options.cost, name).unwrap_or(1.0),
-                lead: usize::from(options.lead_of(|of| of == *name)),
+                lead: usize::from(Lead::of(&options.lead, |of| of == *name)),
                 owned: there as u64,
                 pipeline,
                 limit: given(&options.limit, name)
