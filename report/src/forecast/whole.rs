@@ -189,7 +189,7 @@ mod tests {
         let charts = |page: &str| elements(page).iter().filter(|name| *name == "path").count();
         assert_eq!(charts(&full), 8, "a band and three lines for each of two");
         assert!(full.contains("&lt;web&gt;") && full.contains("2026-03-11"), "{full}");
-        assert!(full.contains("&lt;C4&gt; runs out") && full.contains("1 Mar"), "{full}");
+        assert!(full.contains("&lt;C4&gt; runs out") && full.contains("2 Dec"), "{full}");
         let empty = page(Err("no days"), Err("no stock"));
         assert_eq!(charts(&empty), 0);
         for (anchor, title) in SECTIONS {
