@@ -16,7 +16,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 /// The accepted chances that can be asked for.
 pub(crate) const CHANCES: [f64; 4] = [0.001, 0.005, 0.01, 0.05];
@@ -35,6 +35,9 @@ const EVERY: TimeDelta = TimeDelta::minutes(10);
 
 /// How often is looked whether it still counts.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
+
+/// Timeout of a computation: a hung Postgres never answers.
+const WITHIN: Duration = Duration::from_secs(120);
 
 /// Servers of a hardware type in a datacenter.
 #[derive(Clone, Debug, PartialEq)]
@@ -167,11 +170,23 @@ impl WarmCapacityCache {
         self.last.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The warm capacity of the last ten minutes; `None`: no region is loaded.
+    /// What was computed last; computes it the first time. `None`: no region is loaded.
     ///
     /// # Errors
     /// If Postgres fails.
     pub(crate) async fn current(
+        &self,
+        broker: &Broker,
+        region: &RegionCache,
+    ) -> Result<Option<Arc<WarmCapacity>>, Problem> {
+        match self.latest() {
+            Some(latest) => Ok(Some(latest)),
+            None => self.renewed(broker, region).await,
+        }
+    }
+
+    /// The warm capacity of the last ten minutes; `None`: no region is loaded.
+    async fn renewed(
         &self,
         broker: &Broker,
         region: &RegionCache,
@@ -199,8 +214,12 @@ impl WarmCapacityCache {
     /// Computes it every ten minutes.
     pub(crate) async fn follow(&self, broker: &Broker, region: &RegionCache) -> Infallible {
         loop {
-            if let Err(problem) = self.current(broker, region).await {
-                tracing::debug!(detail = problem.detail(), "the warm capacity is not known");
+            match timeout(WITHIN, self.renewed(broker, region)).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(problem)) => {
+                    tracing::debug!(detail = problem.detail(), "the warm capacity is not known");
+                }
+                Err(_) => tracing::warn!("the warm capacity was not computed in time"),
             }
             sleep(LOOK_EVERY).await;
         }

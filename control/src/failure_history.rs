@@ -13,6 +13,12 @@ use std::ops::Range;
 /// Seconds of failures that are looked back at.
 const PAST: i64 = 400 * 86_400;
 
+/// Seconds without a failure of any server after which no monitor seems to report them.
+const SILENT: i64 = 14 * 86_400;
+
+/// A burst is told apart from independent failures if these are this many times further apart, on average.
+const APART: i64 = 10;
+
 /// The failures of a region.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailureHistory {
@@ -134,7 +140,9 @@ pub struct TypeDown {
 pub struct RegionDown {
     /// The time that the failures cover, in seconds since 1970.
     pub history: Range<i64>,
-    /// Hardware types with servers, in the order of the region; empty if no failure of any server is known.
+    /// When the first failure in it began.
+    pub first: i64,
+    /// Hardware types with servers, in the order of the region; empty if no failure of any server in the last 14 days is known.
     pub types: Vec<TypeDown>,
 }
 
@@ -146,15 +154,22 @@ impl RegionDown {
     /// An event that ends before it begins.
     pub fn new(region: &RegionSnapshot, begins: Option<i64>) -> Result<RegionDown, OutageError> {
         let now = region.taken_at.timestamp();
-        let FailureHistory { types, first, .. } = failure_history(region)?;
-        let first = first.filter(|first| now.saturating_sub(*first) >= 2);
-        let Some(first) = first else {
-            return Ok(RegionDown { history: now..now, types: Vec::new() });
+        let oldest = now.saturating_sub(PAST);
+        let FailureHistory { types, .. } = failure_history(region)?;
+        let recent = || types.iter().flat_map(|of| &of.outages).filter(|of| of.end > oldest);
+        let first = recent().map(|of| of.start.max(oldest)).min();
+        let last = recent().map(|of| of.end.min(now)).max();
+        let Some((first, _)) = first
+            .zip(last)
+            .filter(|(first, last)| now.saturating_sub(*first) >= 2 && now - last <= SILENT)
+        else {
+            return Ok(RegionDown { history: now..now, first: now, types: Vec::new() });
         };
-        let start = begins.map_or(first, |begins| begins.min(first)).max(now.saturating_sub(PAST));
+        let start = begins.map_or(first, |begins| begins.min(first)).max(oldest);
+        let most = types.iter().map(|of| of.outages.len()).max().unwrap_or(0);
         let terms = SizingTerms {
             history: start..now,
-            burst: BURST,
+            burst: burst(now - start, most),
             lost_after: LOST_AFTER,
             chance: 0.01,
             fixed_share: region.shared_buffer_fraction,
@@ -169,7 +184,7 @@ impl RegionDown {
             down,
         };
         let types = types.into_iter().zip(downs).map(of_type).collect();
-        Ok(RegionDown { history: start..now, types })
+        Ok(RegionDown { history: start..now, first, types })
     }
 
     /// What is known of a hardware type; `None`: it has no servers, or no failure of any server is known.
@@ -177,10 +192,17 @@ impl RegionDown {
         self.types.iter().find(|of| of.hardware_type == hardware_type)
     }
 
-    /// Seconds of failures that are known.
+    /// Seconds since the first failure: for so long failures are reported at least.
     pub fn known(&self) -> i64 {
-        self.history.end.saturating_sub(self.history.start)
+        self.history.end.saturating_sub(self.first)
     }
+}
+
+/// Failures that begin at most this long after the one before are one burst, for a type with so many failures in a time. In a large
+/// fleet independent failures follow each other within minutes, and would make one endless burst.
+fn burst(history: i64, failures: usize) -> i64 {
+    let failures = i64::try_from(failures).unwrap_or(i64::MAX).max(1);
+    BURST.min(history / failures.saturating_mul(APART))
 }
 
 #[cfg(test)]
@@ -235,9 +257,10 @@ mod tests {
             of.down.mean() > 0.99,
             "a server that has been out for a day is expected to stay out"
         );
-        // Reports that began earlier make the same failures rarer.
+        // Reports that began earlier make the same failures rarer, but say nothing of a monitor then.
         let longer = RegionDown::new(&region, Some(ago(&region, 90).timestamp())).expect("valid");
-        assert_eq!(longer.known(), 90 * 86_400);
+        assert_eq!(longer.history.start, ago(&region, 90).timestamp());
+        assert_eq!(longer.known(), DAYS * 86_400);
         let rare = |of: &RegionDown| of.types[0].down.chance_above(2);
         assert!(rare(&longer) < rare(&down), "{} {}", rare(&longer), rare(&down));
     }
@@ -248,5 +271,53 @@ mod tests {
         let down = RegionDown::new(&region, None).expect("valid events");
         assert_eq!((down.types.len(), down.known()), (0, 0));
         assert!(down.of_type("type").is_none());
+    }
+
+    #[test]
+    fn a_monitor_that_is_silent_says_nothing() {
+        let found = |day: i64| {
+            let region = region(&[("server", "s00", "random_failure", day)]);
+            RegionDown::new(&region, None).expect("valid events").types.len()
+        };
+        assert_eq!((found(13), found(15), found(500)), (1, 0, 0));
+    }
+
+    /// Independent failures, one in 160 seconds on average: 1,000 servers that each fail five times a day for ten minutes.
+    #[test]
+    fn independent_failures_are_no_burst() {
+        const LENGTH: i64 = 20 * 86_400;
+        let mut random = 1_u64;
+        let mut next = |most: i64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            i64::try_from(random >> 33).expect("31 bits") % most
+        };
+        let outages: Vec<Outage> = (0..10_800)
+            .map(|_| {
+                let (server, start) = (next(1_000), next(LENGTH - 600));
+                Outage { server: server as u32, start, end: start + 600 }
+            })
+            .collect();
+        let outages = union(&outages).expect("valid");
+        let need = |burst: i64| {
+            let of = TypeHistory {
+                name: "type".to_owned(),
+                servers: 1_000,
+                rru: 1.0,
+                outages: outages.clone(),
+            };
+            let terms = SizingTerms {
+                history: 0..LENGTH,
+                burst,
+                lost_after: LOST_AFTER,
+                chance: 0.01,
+                fixed_share: 0.02,
+                total: None,
+            };
+            downs(&[of], &terms, 0..LENGTH).expect("valid")[0].quantile(0.99)
+        };
+        // Poisson of mean 3.75: nine cover 99.4 %.
+        let (ours, chained) = (need(burst(LENGTH, outages.len())), need(BURST));
+        assert!((8..=10).contains(&ours), "{ours}, and {chained} with a burst of five minutes");
+        assert!(chained > ours, "five minutes chain independent failures: {chained}");
     }
 }

@@ -104,7 +104,7 @@ fn fail(
 ) {
     events.retain(|event| event.ended_at.is_none_or(|ended| at - ended < LISTED));
     for (number, server) in region.servers.iter().enumerate() {
-        let rate = if name(&server.hardware_type) % 4 == 0 { 0.0008 } else { 0.0002 };
+        let rate = if name(&server.hardware_type).is_multiple_of(4) { 0.0008 } else { 0.0002 };
         if share(seed ^ u64::from(hour), number as u64, 4) >= rate {
             continue;
         }

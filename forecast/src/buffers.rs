@@ -1,7 +1,7 @@
 //! Shared buffers that follow failures: whether to keep, grow or shrink the buffer of a hardware type, with the reason.
 //!
-//! A buffer grows as soon as the servers that are expected to be down need more. It shrinks slowly: by a tenth at most, once in
-//! a cooldown after any change, and only if two weeks of failures are known. How many servers are down is said by
+//! A buffer grows as soon as the servers that are expected to be down need more. Within its limits it shrinks slowly: by a tenth at
+//! most, once in a cooldown after any change, and only if two weeks of failures are known. How many servers are down is said by
 //! [`spares::downs`](crate::spares::downs).
 
 use serde::Serialize;
@@ -128,15 +128,13 @@ pub enum Reason {
         percent: f64,
     },
     /// It would shrink, but a change was less than a cooldown ago.
-    #[error(
-        "servers that failures do not need are kept: the last change was less than a cooldown ago"
-    )]
+    #[error("the buffer does not shrink yet: the last change was less than a cooldown ago")]
     Cooldown,
     /// It would shrink, but the history of failures is short.
     #[error("servers that failures do not need are kept: fewer than 14 days of failures are known")]
     TooShort,
-    /// No failure of any server is known.
-    #[error("no failure of any server is known")]
+    /// No failure of any server is known of late.
+    #[error("no failure of any server in the last 14 days is known")]
     Unknown,
 }
 
@@ -150,7 +148,7 @@ pub struct Decision {
     pub reason: Reason,
 }
 
-/// Decides on a buffer at an instant, in seconds. `need`: `None` if no failure of any server is known.
+/// Decides on a buffer at an instant, in seconds. `need`: `None` if no failure of any server is known of late.
 ///
 /// # Errors
 /// Settings that are out of range.

@@ -489,6 +489,32 @@ fn pure_crates_read_no_clock_environment_or_randomness() {
     }
 }
 
+/// A file beside the `main.rs` of a test program runs only if that one names it.
+#[test]
+fn every_file_of_a_test_program_belongs_to_it() {
+    let entries = |folder: &Path| -> Vec<PathBuf> {
+        let all = fs::read_dir(folder).into_iter().flatten();
+        all.map(|entry| entry.expect("an entry").path()).collect()
+    };
+    let tests = entries(root()).into_iter().map(|member| member.join("tests"));
+    let folders = tests.flat_map(|tests| [vec![tests.clone()], entries(&tests)].concat());
+    let (mut programs, mut lost) = (0, Vec::new());
+    for folder in folders {
+        let Ok(main) = fs::read_to_string(folder.join("main.rs")) else { continue };
+        programs += 1;
+        for file in entries(&folder) {
+            let is_module =
+                file.extension().is_some_and(|of| of == "rs") || file.join("mod.rs").exists();
+            let name = file.file_stem().and_then(|name| name.to_str()).expect("a name");
+            if is_module && name != "main" && !main.contains(&format!("mod {name};")) {
+                lost.push(file);
+            }
+        }
+    }
+    assert!(programs >= 10, "{programs} programs of several files");
+    assert!(lost.is_empty(), "named by no main.rs: {lost:?}");
+}
+
 #[test]
 fn files_of_a_crate_import_each_other_in_one_direction() {
     let resolved = Resolved::new();

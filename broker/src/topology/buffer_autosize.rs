@@ -36,11 +36,11 @@ pub(crate) mod sql {
             WHERE h.hardware_type_id = a.hardware_type_id AND NOT h.removed AND a.hardware_type_id IN \
                 (SELECT hardware_type_id FROM buffer_autosizes \
                 WHERE looked_at IS NULL OR looked_at < clock_timestamp() - make_interval(secs => $1) FOR UPDATE SKIP LOCKED) \
-            RETURNING h.hardware_type::text, a.chance_micro, a.min_servers, a.max_servers, a.cooldown_seconds, a.looked_at, \
+            RETURNING h.hardware_type::text, a.chance_micro, a.min_servers, a.max_servers, a.cooldown_seconds, a.looked_at, a.set_at, \
                 (SELECT p.promised_at FROM reservations r JOIN promises p USING (promise_id) \
                     WHERE r.buffer_type_id = a.hardware_type_id)";
         NOTE = "UPDATE buffer_autosizes a SET action = $2, to_servers = $3, reason = $4 \
-            FROM hardware_types h WHERE h.hardware_type_id = a.hardware_type_id AND h.hardware_type = $1";
+            FROM hardware_types h WHERE h.hardware_type_id = a.hardware_type_id AND h.hardware_type = $1 AND a.set_at = $5";
     }
 }
 
@@ -104,6 +104,8 @@ pub struct BufferDue {
     pub hardware_type: HardwareTypeName,
     /// The settings.
     pub autosize: BufferAutosize,
+    /// When the settings were set.
+    pub set_at: DateTime<Utc>,
     /// When its shared buffer last changed; `None`: it has none.
     pub changed_at: Option<DateTime<Utc>>,
     /// The time of the database.
@@ -243,27 +245,29 @@ impl Broker {
                 hardware_type: words::name(&row, 0)?,
                 autosize: autosize(&row)?,
                 now: row.try_get(5)?,
-                changed_at: row.try_get(6)?,
+                set_at: row.try_get(6)?,
+                changed_at: row.try_get(7)?,
             })
         };
         let taken = sqlx::query(sql::TAKE).bind(every.as_secs_f64()).try_map(due);
         taken.fetch_all(&self.pool).await.doing("taking shared buffers that follow failures")
     }
 
-    /// Notes a decision, for people.
+    /// Notes a decision, for people, if the settings are still those of then.
     ///
     /// # Errors
     /// If Postgres fails.
     pub async fn note_buffer_autosize(
         &self,
-        hardware_type: &HardwareTypeName,
+        due: &BufferDue,
         decision: &BufferDecision,
     ) -> Result<(), DbError> {
         let noted = sqlx::query(sql::NOTE)
-            .bind(hardware_type.as_ref())
+            .bind(due.hardware_type.as_ref())
             .bind(decision.action.as_str())
             .bind(decision.to.map(|to| i32::try_from(to).unwrap_or(i32::MAX)))
-            .bind(&decision.reason);
+            .bind(&decision.reason)
+            .bind(due.set_at);
         noted
             .execute(&self.pool)
             .await

@@ -9,6 +9,7 @@ use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::log::trail::Seq;
 use crate::snapshot::load;
+use crate::topology::buffer_autosize;
 use crate::topology::edit_error::{EditError, version};
 use fleet::edit::{WrongField, check_hardware_types};
 use fleet::{HardwareTypeName, ReservationName, SHARED_BUFFER_PREFIX};
@@ -250,7 +251,7 @@ impl Broker {
         if !uses.is_empty() {
             return Err(EditError::Wrong(uses.iter().map(wrong).collect()));
         }
-        for statement in [sql::REMOVE_BUFFER, sql::REMOVE] {
+        for statement in [buffer_autosize::sql::REMOVE, sql::REMOVE_BUFFER, sql::REMOVE] {
             sqlx::query(statement).bind(name.as_ref()).execute(&mut *db).await.doing(doing)?;
         }
         change.record(name, Event::HardwareTypeRemoved {});

@@ -4,6 +4,7 @@ use super::Page;
 use crate::warm_capacity::{CHANCE, PlaceUse, WarmCapacity};
 use control::CachedRegion;
 use control::failure_history::TypeDown;
+use fleet::{HardwareTypeIx, Reservation, ReservationKind};
 
 /// Shared buffers beside failures, and headroom for growth, at a chance of 1 %.
 pub(super) fn write(
@@ -21,9 +22,14 @@ pub(super) fn write(
     )?;
     let wanted = |of: &TypeDown| {
         let region = &region?.snapshot;
-        let buffer =
-            region.reservation(&format!("{}{}", fleet::SHARED_BUFFER_PREFIX, of.hardware_type));
-        Some(buffer.map_or(0.0, |at| region.reservations[at.ix()].capacity.to_f64()))
+        let at = region.hardware_types.iter().position(|name| **name == *of.hardware_type)?;
+        // A buffer may have any name.
+        let is_its = |buffer: &&Reservation| {
+            buffer.kind == ReservationKind::SharedBuffer
+                && buffer.value(HardwareTypeIx::new(at)).is_some()
+        };
+        let buffer = region.reservations.iter().find(is_its);
+        Some(buffer.map_or(0.0, |buffer| buffer.capacity.to_f64()))
     };
     page.gauges(
         "ras_shared_buffer_short_chance",

@@ -77,6 +77,11 @@ pub(super) fn run(options: &ReportForecast, context: &Context) -> Result<Verdict
     let source = Source::new(&options.of.file, archive.as_ref());
     let reporter = Reporter::new(context.global.quiet, context.began, None);
     source.check(super::USED)?;
+    // A mistyped name is no reason to leave a section out.
+    for file in [&options.stock, &options.failures].into_iter().flatten() {
+        let is_url = file.to_string_lossy().contains("://");
+        ensure!(is_url || file.exists(), "{}: there is no such file or folder", file.display());
+    }
     reporter.note("warm capacity");
     let warm_options = WarmForecast {
         chance: options.warm_chance,
@@ -214,7 +219,9 @@ fn days(series: &Series) -> Result<Series> {
     if series.step() >= Step::DAY {
         return Ok(series.clone());
     }
-    let before = (-series.start()).rem_euclid(day) / i64::from(series.step().seconds());
+    // The first step that begins in a whole day: one that begins before midnight is of the day before.
+    let before = (-series.start()).rem_euclid(day).cast_unsigned();
+    let before = before.div_ceil(series.step().seconds().into());
     let whole = series.slice(usize::try_from(before).unwrap_or(0), series.len());
     let peaks = whole.and_then(|whole| whole.peaks(Step::DAY));
     peaks.with_context(|| {

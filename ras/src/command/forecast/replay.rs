@@ -84,9 +84,9 @@ pub(super) fn run(options: &ReplayForecast, context: &Context) -> Result<Verdict
     let orders = replays(Decisions::Orders)
         .then(|| Part::of(orders::replay(&options.orders, &archive, since, &reporter)));
     reporter.finish();
-    let hours = (archive.end() - first).num_hours();
-    let mut seen: Vec<i64> =
-        archive.times.iter().map(|at| at.timestamp().div_euclid(STEP.into())).collect();
+    let hour = |at: DateTime<Utc>| at.timestamp().div_euclid(STEP.into());
+    let hours = hour(last) - hour(first) + 1;
+    let mut seen: Vec<i64> = archive.times.iter().map(|at| hour(*at)).collect();
     seen.dedup();
     let answer = Answer {
         format: "ras-forecast-replay/1",

@@ -108,13 +108,13 @@ fn of_orders(options: &ReportForecast, orders: &Result<Orders>) -> Vec<Sentence>
         all.push(Sentence { section: "orders", urgent: true, text: more });
     }
     let lasts = answer.series.iter().filter(|of| of.supply == Supply::Lasts);
-    let (mut lasting, mut spare) = (Vec::new(), 0);
+    let (mut lasting, mut spare, mut horizon) = (Vec::new(), 0, usize::MAX);
     for of in lasts {
         lasting.push(place(&of.name));
+        horizon = horizon.min(of.terms.horizon());
         spare += of.advice.decommission;
     }
     if !lasting.is_empty() {
-        let horizon = answer.series.iter().map(|of| of.terms.horizon()).max().unwrap_or(0);
         let given = match spare {
             0 => String::new(),
             spare => {
@@ -149,7 +149,9 @@ fn of_orders(options: &ReportForecast, orders: &Result<Orders>) -> Vec<Sentence>
 /// When a type runs out, and what to order until when.
 fn runs_out(of: &OrdersOf, level: &str) -> String {
     let name = place(&of.name);
-    let when = match of.runs_out_on.filter(|_| of.supply != Supply::Out) {
+    // Of what is out, demand may be larger than can be seen, so there is no day.
+    let runs_out_on = of.runs_out_on.filter(|_| of.supply != Supply::Out);
+    let when = match runs_out_on {
         Some(day) => format!("{name} runs out on {day} (Q{level})"),
         None => format!("{name} has no free server"),
     };
@@ -163,7 +165,7 @@ fn runs_out(of: &OrdersOf, level: &str) -> String {
         return format!("{when}: {ordered}{}.", short(of));
     }
     let lead = Days::new(of.terms.lead.max(1) as u64);
-    let latest = of.runs_out_on.and_then(|day| day.checked_sub_days(lead));
+    let latest = runs_out_on.and_then(|day| day.checked_sub_days(lead));
     // The first day that an order of today reaches, less the lead time, is today.
     let today: Option<NaiveDate> = of.arrives_on.and_then(|day| day.checked_sub_days(lead));
     match (latest, today) {
@@ -280,7 +282,8 @@ fn of_autosize(autosize: &Result<autosize::Answer>) -> String {
             ));
         }
     }
-    let refused = answer.series.iter().find_map(|of| of.refused.as_deref());
+    let is_tried = answer.series.iter().any(|of| of.backtest.is_some());
+    let refused = answer.series.iter().find_map(|of| of.refused.as_deref()).filter(|_| !is_tried);
     let chance = number::percent(answer.chance);
     match (found.is_empty(), refused) {
         (false, _) => format!(

@@ -108,13 +108,14 @@ pub(super) fn replay(
             chance: if let Policy::Chance { chance } = policy { chance } else { 0.0 },
             fixed_share: match policy {
                 Policy::FixedShare { share } | Policy::SharedOut { share } => share,
-                Policy::AsItWas | Policy::Chance { .. } => 0.0,
+                // How alike types are is judged by spares shared out: there must be some.
+                Policy::AsItWas | Policy::Chance { .. } => USUAL,
             },
             total: None,
         };
-        let downs = downs(&known, &terms(Policy::AsItWas), history.clone())?;
         for of in &mut policies {
             let terms = terms(of.policy);
+            let downs = downs(&known, &terms, history.clone())?;
             let rule = match of.policy {
                 Policy::AsItWas => None,
                 Policy::FixedShare { .. } => Some(Rule::FixedShare),
@@ -141,6 +142,9 @@ pub(super) fn replay(
     }
     Ok(Replayed { policies, left_out: known_at_last.left_out })
 }
+
+/// The share of each type that is kept by default.
+const USUAL: f64 = 0.02;
 
 fn seconds(time: Duration) -> i64 {
     i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
