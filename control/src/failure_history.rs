@@ -198,7 +198,7 @@ impl RegionDown {
     }
 }
 
-/// Failures that begin at most this long after the one before are one burst, for a type with so many failures in a time. In a large
+/// Failures that begin at most this long after the one before are one burst, by the failures of a type in a time. In a large
 /// fleet independent failures follow each other within minutes, and would make one endless burst.
 fn burst(history: i64, failures: usize) -> i64 {
     let failures = i64::try_from(failures).unwrap_or(i64::MAX).max(1);

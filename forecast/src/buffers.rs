@@ -133,7 +133,7 @@ pub enum Reason {
     /// It would shrink, but the history of failures is short.
     #[error("servers that failures do not need are kept: fewer than 14 days of failures are known")]
     TooShort,
-    /// No failure of any server is known of late.
+    /// No recent failure of any server is known.
     #[error("no failure of any server in the last 14 days is known")]
     Unknown,
 }
@@ -148,7 +148,7 @@ pub struct Decision {
     pub reason: Reason,
 }
 
-/// Decides on a buffer at an instant, in seconds. `need`: `None` if no failure of any server is known of late.
+/// Decides on a buffer at an instant, in seconds. `need`: `None` if no recent failure of any server is known.
 ///
 /// # Errors
 /// Settings that are out of range.

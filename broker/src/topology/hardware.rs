@@ -9,7 +9,6 @@ use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::log::trail::Seq;
 use crate::snapshot::load;
-use crate::topology::buffer_autosize;
 use crate::topology::edit_error::{EditError, version};
 use fleet::edit::{WrongField, check_hardware_types};
 use fleet::{HardwareTypeName, ReservationName, SHARED_BUFFER_PREFIX};
@@ -73,6 +72,8 @@ pub(crate) mod sql {
                 (SELECT o.order_id FROM hardware_orders o JOIN hardware_types h USING (hardware_type_id) \
                     WHERE h.hardware_type = $1 AND o.state = 'open' ORDER BY 1) x HAVING count(*) > 0";
         REMOVE = "UPDATE hardware_types SET removed = true WHERE hardware_type = $1";
+        REMOVE_AUTOSIZE = "DELETE FROM buffer_autosizes a USING hardware_types h WHERE h.hardware_type = $1 \
+            AND h.hardware_type_id = a.hardware_type_id";
         REMOVE_BUFFER = "DELETE FROM reservations r USING hardware_types h WHERE h.hardware_type = $1 \
             AND r.buffer_type_id = h.hardware_type_id AND r.made";
     }
@@ -251,7 +252,7 @@ impl Broker {
         if !uses.is_empty() {
             return Err(EditError::Wrong(uses.iter().map(wrong).collect()));
         }
-        for statement in [buffer_autosize::sql::REMOVE, sql::REMOVE_BUFFER, sql::REMOVE] {
+        for statement in [sql::REMOVE_AUTOSIZE, sql::REMOVE_BUFFER, sql::REMOVE] {
             sqlx::query(statement).bind(name.as_ref()).execute(&mut *db).await.doing(doing)?;
         }
         change.record(name, Event::HardwareTypeRemoved {});

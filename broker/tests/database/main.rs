@@ -4,6 +4,7 @@ mod ahead;
 mod applied;
 mod backup;
 mod browsing;
+mod buffer_autosizes;
 mod constraints;
 mod contracts;
 mod crash;
