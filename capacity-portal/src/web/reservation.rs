@@ -52,7 +52,12 @@ pub(super) async fn show(
         Problem::new(StatusCode::NOT_FOUND, "unknown_reservation", detail)
     };
     let as_of = AsOf::begin(&site).await?;
-    let summary = site.region_summaries.current(&site.region).await?.ok_or_else(unknown)?;
+    let mut summary = site.region_summaries.current(&site.region).await?.ok_or_else(unknown)?;
+    if summary.region().reservation(&name).is_none() {
+        // It may have been granted since the region was read: a plan that was applied links here at once.
+        in_time(site.region.read_current()).await?;
+        summary = site.region_summaries.current(&site.region).await?.ok_or_else(unknown)?;
+    }
     let ix = summary.region().reservation(&name).ok_or_else(unknown)?;
     if !reader.sees(&summary.region().reservations[ix.ix()].owner) {
         return Err(unknown());
