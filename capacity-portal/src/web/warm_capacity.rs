@@ -253,7 +253,8 @@ fn form(row: &BufferNeed, of: Option<&BufferAutosize>, version: &str, reader: &R
     };
     let ty = &row.hardware_type;
     html! { details {
-        summary aria-label={ "Change " (ty) } { @if set.is_some() { "Change or switch off" } @else { "Let it follow failures" } }
+        @let change = if set.is_some() { "Change or switch off" } else { "Let it follow failures" };
+        summary aria-label={ (change) ": " (ty) } { (change) }
         form.fields.two method="post" action=(path(ty, "")) {
             (reader.csrf())
             input type="hidden" name="version" value=(version);
