@@ -1,5 +1,7 @@
 //! A private Postgres with a small region, a portal and a client.
 
+use crate::allocator::Allocator;
+use crate::requests::{ADMIN, OWNER_A, OWNER_B};
 use api_types::problem::Problem;
 use broker::{Broker, ImportOptions, Publication, PublicationId, TargetRow};
 use capacity_portal::{Authority, Portal, PortalSettings, Rehearse, Rehearsed, Role, Stand, Token};
@@ -54,6 +56,18 @@ pub fn tokens() -> Vec<Token> {
         Token::new("reader", &[Role::Viewer], READER).expect("a token"),
         Token::new("root", &[Role::Operator, Role::Emergency], ROOT).expect("a token"),
     ]
+}
+
+/// Owners, an administrator and a planner: requests are decided.
+pub fn deciding() -> PortalSettings {
+    let mut tokens = tokens();
+    for (name, owner, secret) in [("owner-a", "a", OWNER_A), ("owner-b", "b/ü", OWNER_B)] {
+        tokens.push(Token::scoped(name, &[Role::Owner], Some(owner), secret).expect("a token"));
+    }
+    tokens.push(Token::new("admin", &[Role::Admin], ADMIN).expect("a token"));
+    let authority = Authority::new(tokens, true).expect("tokens");
+    let planner = Some(Arc::new(Allocator) as _);
+    PortalSettings { authority, planner, ..PortalSettings::default() }
 }
 
 /// The mover's own functions, as `ras` gives them.

@@ -1,12 +1,9 @@
 //! Requests for capacity over HTTP: validated, decided, planned, applied, refused, ended.
 
-use crate::allocator::Allocator;
-use crate::place::{Place, READER, ROOT, answer, tokens};
+use crate::place::{Place, READER, ROOT, answer, deciding};
 use broker::{MoveOrigin, MoverInstance, RequestFilter, Wanted};
-use capacity_portal::{Authority, PortalSettings, Role, Token};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use std::time::Duration;
 
 pub const OWNER_A: &str = "secret-of-the-owner-a";
@@ -14,19 +11,7 @@ pub const OWNER_B: &str = "secret-of-the-owner-b";
 pub const ADMIN: &str = "secret-of-an-admin---";
 
 pub async fn place() -> Place {
-    Place::set(settings()).await
-}
-
-/// Owners, an administrator and a planner.
-pub fn settings() -> PortalSettings {
-    let mut tokens = tokens();
-    for (name, owner, secret) in [("owner-a", "a", OWNER_A), ("owner-b", "b/ü", OWNER_B)] {
-        tokens.push(Token::scoped(name, &[Role::Owner], Some(owner), secret).expect("a token"));
-    }
-    tokens.push(Token::new("admin", &[Role::Admin], ADMIN).expect("a token"));
-    let authority = Authority::new(tokens, true).expect("tokens");
-    let planner = Some(Arc::new(Allocator) as _);
-    PortalSettings { authority, planner, ..PortalSettings::default() }
+    Place::set(deciding()).await
 }
 
 impl Place {

@@ -1,8 +1,8 @@
 //! Warm capacity: what failures and growth need, over HTTP, on the page and as metrics; shared buffers that follow failures.
 
 use crate::pages::{page, send};
-use crate::place::{PATIENCE, Place, READER, ROOT};
-use crate::requests::{ADMIN, OWNER_A, place, settings};
+use crate::place::{PATIENCE, Place, READER, ROOT, deciding};
+use crate::requests::{ADMIN, OWNER_A, place};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -134,7 +134,7 @@ async fn wanted(place: &Place) -> Value {
 
 #[tokio::test]
 async fn a_shared_buffer_follows_failures_within_its_limits() {
-    let place = Place::set_after(FAILURES, settings()).await;
+    let place = Place::set_after(FAILURES, deciding()).await;
     place.ready().await;
     assert_eq!(read(&place, AT).await["settings"], Value::Null);
 
