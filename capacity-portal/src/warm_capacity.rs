@@ -225,3 +225,38 @@ impl WarmCapacityCache {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_neither_idles_nor_is_free_is_missing() {
+        let place = |growth| PlaceUse {
+            hardware_type: "C4".to_owned(),
+            datacenter: "dc1".to_owned(),
+            count: UseCount { used: 40, idle: 3, free: 2 },
+            growth,
+        };
+        let of = place(Some([9, 7, 6, 4]));
+        assert_eq!(CHANCES.map(|chance| of.missing(chance)), [Some(4), Some(2), Some(1), Some(0)]);
+        assert_eq!((of.growth(CHANCE), of.growth(0.02)), (Some(6), None));
+        assert_eq!(place(None).missing(CHANCE), None);
+    }
+
+    /// Two days of ten servers used, with an hour of 25 on each.
+    #[test]
+    fn growth_is_the_next_peak_above_what_is_used() {
+        let used = |step: usize| if (100..112).contains(&(step % 288)) { 25.0 } else { 10.0 };
+        let series = |steps: usize| {
+            let values = (0..steps).map(|step| Some(used(step))).collect();
+            Series::new(0, Step::FIVE_MINUTES, values).expect("valid")
+        };
+        let [rare, .., common] = growth(&series(576), 10).expect("two days are known");
+        assert!(rare >= common && rare <= 40, "{rare} {common}");
+        // The peak of the last hour counts whole, in use or not.
+        let [.., at_peak] = growth(&series(288 + 112), 10).expect("more than a day is known");
+        assert!(at_peak >= 15, "{at_peak}");
+        assert_eq!(growth(&series(287), 10), None, "less than a day is known");
+    }
+}
