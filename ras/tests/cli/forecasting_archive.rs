@@ -215,9 +215,14 @@ fn what_is_wrong_with_an_archive_is_named() {
     folder
         .ras(&format!("forecast replay {}", name(3)))
         .fails_with(&["has one snapshot, of 2026-01-01T03:00:00Z"]);
-    let short = folder.ras_json("forecast replay archive --reservation absent --only autosize");
-    let refused = short["autosize"]["refused"].as_str().expect("why");
-    assert!(refused.contains("no reservation \"absent\""), "{refused}");
+    for (options, why) in [
+        ("--reservation absent", "--reservation: the archive has no reservation \"absent\""),
+        ("--lead X9=3", "--lead: the archive has no hardware type \"X9\""),
+        ("--min 10 --max 5", "min is 10 and max is 5"),
+        ("--quantile 10%", "quantile is 0.1; it must be at least 0.5"),
+    ] {
+        folder.ras(&format!("forecast replay archive {options}")).fails_with(&[why]);
+    }
     let short = folder.ras_json("forecast replay archive --only orders");
     let refused = short["orders"]["refused"].as_str().expect("why");
     assert!(refused.contains("cover 1 whole days; a forecast needs 28"), "{refused}");

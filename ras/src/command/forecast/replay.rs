@@ -75,7 +75,13 @@ pub(super) fn run(options: &ReplayForecast, context: &Context) -> Result<Verdict
     );
     let reporter = Reporter::new(context.global.quiet, context.began, None);
     let replays = |of: Decisions| options.replays(of);
-    // Settings of a running region that cannot be read are an error, and no reason to leave a part out.
+    // Wrong options, and settings of a running region that cannot be read, are no reason to leave a part out.
+    if replays(Decisions::Autosize) {
+        requests::check(&options.autosize, &archive)?;
+    }
+    if replays(Decisions::Orders) {
+        orders::check(&options.orders, &archive)?;
+    }
     let own = requests::own(options, &archive)?;
     let autosize = replays(Decisions::Autosize)
         .then(|| Part::of(requests::replay(&options.autosize, &archive, since, &own, &reporter)));

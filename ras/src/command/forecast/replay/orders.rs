@@ -89,6 +89,18 @@ struct Place {
     in_service: Vec<f64>,
 }
 
+/// Refuses options that this archive cannot serve.
+pub(super) fn check(options: &OrdersPolicies, archive: &ArchivedRegion) -> Result<()> {
+    let by = vec![UsageKey::HardwareType, UsageKey::Datacenter];
+    let step = i64::from(Step::DAY.seconds());
+    let places = archive.all(&UsageAsked { by, step, ..UsageAsked::default() });
+    for lead in options.lead.iter().filter_map(|lead| lead.hardware_type.as_ref()) {
+        let is_there = places.iter().any(|of| of.names.contains(lead));
+        ensure!(is_there, "--lead: the archive has no hardware type {lead:?}");
+    }
+    Ok(())
+}
+
 pub(super) fn replay(
     options: &OrdersPolicies,
     archive: &ArchivedRegion,
@@ -110,10 +122,6 @@ pub(super) fn replay(
         days >= LEAST + period,
         "the snapshots cover {days} whole days; a forecast needs {LEAST}, and a period of {period} is judged"
     );
-    for lead in options.lead.iter().filter_map(|lead| lead.hardware_type.as_ref()) {
-        let is_there = places.iter().any(|of| of.hardware_type == *lead || of.datacenter == *lead);
-        ensure!(is_there, "--lead: there is no type {lead:?}");
-    }
     let start = places[0].held.start();
     let asked = since.timestamp().saturating_sub(start).div_euclid(step).max(0);
     let from = usize::try_from(asked).unwrap_or(0).max(LEAST);

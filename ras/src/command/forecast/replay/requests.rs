@@ -8,7 +8,7 @@ use crate::layout::Table;
 use crate::number;
 use crate::progress::Reporter;
 use crate::quantity;
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use api_types::autosize::AutosizeSettings;
 use broker::{UsageAsked, UsageFigures, UsageKey, UsageSeries};
 use chrono::{DateTime, Utc};
@@ -78,6 +78,32 @@ struct Judged {
     from: usize,
 }
 
+impl AutosizePolicies {
+    /// Each pair of a quantile and a cooldown.
+    fn pairs(&self) -> impl Iterator<Item = Settings> {
+        let (min, max) = (self.min, self.max);
+        self.quantile.iter().flat_map(move |quantile| {
+            self.cooldown.iter().map(move |cooldown| {
+                let cooldown = u32::try_from(cooldown.as_secs()).unwrap_or(u32::MAX);
+                Settings { quantile: *quantile, min, max, cooldown }
+            })
+        })
+    }
+}
+
+/// Refuses options that no archive could serve, or this one cannot.
+pub(super) fn check(options: &AutosizePolicies, archive: &ArchivedRegion) -> Result<()> {
+    for settings in options.pairs() {
+        settings.check().context("--quantile, --cooldown, --min and --max")?;
+    }
+    let all = series(archive);
+    for name in &options.reservation {
+        let is_there = all.iter().any(|of| of.names.first() == Some(name));
+        ensure!(is_there, "--reservation: the archive has no reservation {name:?}");
+    }
+    Ok(())
+}
+
 /// The settings of the running region, if they are asked for.
 pub(super) fn own(options: &ReplayForecast, archive: &ArchivedRegion) -> Result<Own> {
     if !(options.autosize.own && options.replays(Decisions::Autosize)) {
@@ -104,10 +130,6 @@ pub(super) fn replay(
     reporter: &Reporter,
 ) -> Result<Replayed> {
     let all = series(archive);
-    for name in &options.reservation {
-        let is_there = all.iter().any(|of| of.names.first() == Some(name));
-        ensure!(is_there, "--reservation: the archive has no reservation {name:?}");
-    }
     let (mut judged, mut left_out) = (Vec::new(), Vec::new());
     for of in &all {
         let [name] = of.names.as_slice() else { continue };
@@ -125,14 +147,13 @@ pub(super) fn replay(
         bail!("no reservation was used for two hours after the first decision");
     }
     let mut policies = vec![OfPolicy::new(Policy::AsItWas)];
-    for quantile in &options.quantile {
-        for cooldown in &options.cooldown {
-            let cooldown_seconds = u32::try_from(cooldown.as_secs()).unwrap_or(u32::MAX);
-            let (min_rru, max_rru) = (options.min, options.max);
-            let policy =
-                Policy::Follows { quantile: *quantile, cooldown_seconds, min_rru, max_rru };
-            policies.push(OfPolicy::new(policy));
-        }
+    for Settings { quantile, min, max, cooldown } in options.pairs() {
+        policies.push(OfPolicy::new(Policy::Follows {
+            quantile,
+            cooldown_seconds: cooldown,
+            min_rru: min,
+            max_rru: max,
+        }));
     }
     if !own.is_empty() {
         policies.push(OfPolicy::new(Policy::Own));
