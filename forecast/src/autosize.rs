@@ -12,9 +12,16 @@ use crate::short::MethodError;
 use crate::tune::recommended;
 use crate::warm::next;
 use serde::Serialize;
+use std::ops::RangeInclusive;
 
 /// How far ahead a request must suffice: planning and moving servers takes minutes.
 pub const AHEAD: Step = Step::HOUR;
+
+/// Seconds after a change before a request or a buffer may shrink, by default: a day, so that each hour of it is seen.
+pub const COOLDOWN: u32 = 86_400;
+
+/// The cooldowns that can be set, in seconds: an hour to 31 days.
+pub const COOLDOWNS: RangeInclusive<u32> = 3_600..=31 * 86_400;
 
 /// The largest share of a request that one change takes away.
 pub const SHRINK: f64 = 0.1;
@@ -78,7 +85,7 @@ impl Settings {
         if !(min >= 0.0 && min <= max && max.is_finite()) {
             return Err(SettingsError::Limits { min, max });
         }
-        if !(3_600..=31 * 86_400).contains(&cooldown) {
+        if !COOLDOWNS.contains(&cooldown) {
             return Err(SettingsError::Cooldown(cooldown));
         }
         Ok(())

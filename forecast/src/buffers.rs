@@ -4,6 +4,7 @@
 //! most, once in a cooldown after any change, and only if two weeks of failures are known. How many servers are down is said by
 //! [`spares::downs`](crate::spares::downs).
 
+use crate::autosize::COOLDOWNS;
 use serde::Serialize;
 
 /// The largest share of a buffer that one change takes away; at least one server.
@@ -57,7 +58,7 @@ impl Settings {
         if min > max || max > 1_000_000 {
             return Err(SettingsError::Limits { min, max });
         }
-        if !(3_600..=31 * 86_400).contains(&cooldown) {
+        if !COOLDOWNS.contains(&cooldown) {
             return Err(SettingsError::Cooldown(cooldown));
         }
         Ok(())

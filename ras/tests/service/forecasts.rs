@@ -108,6 +108,8 @@ fn what_a_forecast_recommends_is_entered_in_one_command() {
         &late,
         "--despite-late",
     ]);
+    let text = place.ras("forecast report --data data --out page").code(0).stdout();
+    assert!(text.contains("2 servers on order are late and do not count."), "{text}");
     let all = place.json("region order apply -f orders.json --despite-late --preview --data data");
     place.ras(&format!("region order cancel {late} --data data")).code(0);
 

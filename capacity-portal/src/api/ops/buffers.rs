@@ -4,7 +4,7 @@ use crate::http::auth::{Caller, Role};
 use crate::http::list::{ListKind, ListQuery, ListRequest, WHOLE};
 use crate::http::preconditions::{etag, optional_if_match};
 use crate::http::{Problem, Site, body, field, in_time};
-use crate::warm_capacity::{CHANCE, CHANCES, WarmCapacity};
+use crate::warm_capacity::{CHANCE, CHANCES, PlaceUse, WarmCapacity};
 use api_types::buffers::{
     BufferAutosize, BufferAutosizeAsked, BufferAutosizeRemoved, BufferAutosizeSettings,
     BufferDecision, BufferNeed, BufferNeeds, Headroom, HeadroomPage,
@@ -17,6 +17,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use broker::{BufferAutosizeState, EditError, HardwareType, NO_AUTOSIZE};
 use fleet::HardwareTypeName;
+use forecast::autosize::COOLDOWN;
 use forecast::buffers::{Settings, SettingsError};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -35,9 +36,6 @@ const HEADROOM: ListKind = ListKind {
     order: "missing desc",
     page: WHOLE,
 };
-
-/// The cooldown by default, in seconds.
-const COOLDOWN: u32 = 86_400;
 
 /// For which chance.
 #[derive(Debug, Deserialize, Serialize, IntoParams)]
@@ -94,7 +92,7 @@ pub(crate) fn needs(
 
 /// The headroom of each hardware type in each datacenter.
 pub(crate) fn headroom(warm: &WarmCapacity, chance: f64) -> Vec<Headroom> {
-    let row = |of: &crate::warm_capacity::PlaceUse| Headroom {
+    let row = |of: &PlaceUse| Headroom {
         hardware_type: of.hardware_type.clone(),
         datacenter: of.datacenter.clone(),
         used: of.count.used,

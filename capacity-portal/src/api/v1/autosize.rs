@@ -19,12 +19,9 @@ use broker::{
     AutosizeError, AutosizeMetric, AutosizeState, NO_AUTOSIZE, ReservationError, State as _,
 };
 use fleet::Rru;
-use forecast::autosize::{Settings, SettingsError};
+use forecast::autosize::{COOLDOWN, Settings, SettingsError};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The cooldown by default, in seconds: a day, so that each hour of the day is seen before a request shrinks.
-const COOLDOWN: u32 = 86_400;
 
 impl From<AutosizeError> for Problem {
     fn from(error: AutosizeError) -> Problem {

@@ -98,7 +98,10 @@ fn of_orders(options: &ReportForecast, orders: &Result<Orders>) -> Vec<Sentence>
     let mut all: Vec<Sentence> = urgent
         .iter()
         .take(MOST)
-        .map(|of| Sentence { section: "orders", urgent: true, text: runs_out(of, &level) })
+        .map(|of| {
+            let text = format!("{}{}", runs_out(of, &level), late(of));
+            Sentence { section: "orders", urgent: true, text }
+        })
         .collect();
     let plural = |count: usize, one: &str, more: &str| {
         format!("{} {}", number::count(count), if count == 1 { one } else { more })
@@ -176,6 +179,17 @@ fn runs_out(of: &OrdersOf, level: &str) -> String {
             let arrives =
                 of.arrives_on.map_or_else(String::new, |day| format!(", to arrive on {day}"));
             format!("{when}: order {servers} now{arrives}{}.", short(of))
+        }
+    }
+}
+
+/// What may be on its way already, and was not counted.
+fn late(of: &OrdersOf) -> String {
+    match of.late {
+        0 => String::new(),
+        1 => " 1 server on order is late and does not count.".to_owned(),
+        late => {
+            format!(" {} servers on order are late and do not count.", number::count(late as usize))
         }
     }
 }
