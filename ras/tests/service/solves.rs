@@ -5,7 +5,7 @@ use crate::place::{PATIENCE, Place, Running, until_true};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A solver that does what the file `mode` says, in place of the real one. It is given what that
 /// would be: `solve SNAPSHOT --out RESULT ...`.
@@ -57,8 +57,15 @@ pub fn wait_for_holder(place: &Place, attempt: i64) -> u32 {
 }
 
 fn logged(running: &Running, words: &str) {
-    let said = || fs::read_to_string(&running.errors).expect("a log");
-    until_true(words, Instant::now() + PATIENCE, || said().contains(words));
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let log = fs::read_to_string(&running.errors).expect("a log");
+        if log.contains(words) {
+            return;
+        }
+        assert!(Instant::now() < until, "{words:?} is not in the log:\n{log}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 pub fn solve_and_wait(place: &Place) -> Value {
@@ -73,11 +80,13 @@ fn solves_publish_once_despite_killed_and_cut_off_workers() {
     solver(&place);
     let _up = place.start("up region --data data --listen none --schedule never --no-worker");
     let mut workers: Vec<Running> = (0..3).map(|_| worker(&place)).collect();
-    mode(&place, GATED);
+    mode(&place, &format!("touch reached; {GATED}"));
     place.ras("ops solve --data data").code(0);
 
-    // The first is cut off: its lease runs out, and another takes the solve.
+    // The first is cut off: its lease runs out, and another takes the solve. Its solver runs: stopped in the middle
+    // of a transaction it would lose its connection to Postgres first, and requeue the solve instead.
     let first = wait_for_holder(&place, 1);
+    until_true("its solver runs", Instant::now() + PATIENCE, || place.path("reached").exists());
     let cut_off = workers.iter().position(|w| w.child.id() == first).expect("one of ours");
     let cut_off = workers.remove(cut_off);
     cut_off.signal("-STOP");
