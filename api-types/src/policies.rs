@@ -175,10 +175,10 @@ pub struct PolicySearch {
     pub moves_in_use: usize,
     /// Idle servers that would move.
     pub moves_idle: usize,
-    /// What reservations would be short of.
-    pub shortfall_rru: f64,
-    /// What they are short of today.
-    pub shortfall_today_rru: f64,
+    /// The fewest servers that cover each shortfall then.
+    pub shortfall_servers: usize,
+    /// The same today.
+    pub shortfall_today_servers: usize,
     /// How long it took.
     pub seconds: f64,
 }

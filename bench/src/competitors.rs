@@ -40,8 +40,8 @@ pub struct Competitor {
     /// shortfalls: how far the start is away. Below zero where too little is held. `None` where the
     /// bound is not positive.
     pub start: Option<f64>,
-    /// RRU missing over all reservations in today's assignment.
-    pub start_short_rru: f64,
+    /// The fewest servers that cover each shortfall of today's assignment.
+    pub start_short_servers: usize,
     /// (primal - best bound of the run) / |primal|.
     pub gap: Option<f64>,
     /// (primal - best bound of the run) / M of servers in use (RAS section 4.1.2).
@@ -50,8 +50,8 @@ pub struct Competitor {
     pub moves_in_use: Option<usize>,
     /// Servers without that leave one.
     pub moves_idle: Option<usize>,
-    /// RRU missing over all reservations.
-    pub short_rru: Option<f64>,
+    /// The fewest servers that cover each shortfall.
+    pub short_servers: Option<usize>,
     /// Sum of the largest MSB shares over the sum of capacities, of those with embedded buffer.
     pub largest_share: Option<f64>,
     /// Rules that the audit finds broken.
@@ -66,7 +66,7 @@ pub struct Competitor {
 #[derive(Clone, Copy)]
 struct Start {
     over_bound: Option<f64>,
-    short_rru: f64,
+    short_servers: usize,
 }
 
 /// One run of one competitor.
@@ -125,7 +125,7 @@ pub fn compare(
         over_bound: best_bound
             .filter(|best| *best > 0.0)
             .map(|best| (today.objective.total - best) / best),
-        short_rru: today.shortfall.to_f64(),
+        short_servers: today.shortfall_servers,
     };
     let competitors = (rivals.iter().zip(done))
         .filter_map(|(&rival, runs)| summary(rival, runs, best_bound, start, price))
@@ -259,14 +259,14 @@ fn summary(
         primal: run.primal,
         dual_bound: run.dual_bound,
         start: start.over_bound,
-        start_short_rru: start.short_rru,
+        start_short_servers: start.short_servers,
         gap: run.primal.zip(open).map(|(primal, open)| {
             if open == 0.0 { 0.0 } else { open / primal.abs().max(f64::MIN_POSITIVE) }
         }),
         gap_in_use_moves: open.filter(|_| move_price > 0.0).map(|open| open / move_price),
         moves_in_use: audit.map(|audit| audit.moves.in_use),
         moves_idle: audit.map(|audit| audit.moves.idle),
-        short_rru: audit.map(|audit| audit.shortfall.to_f64()),
+        short_servers: audit.map(|audit| audit.shortfall_servers),
         largest_share: audit.map(|audit| audit.buffer.share),
         broken_rules: audit.map(|audit| audit.violations.len()),
         size: run.size,
@@ -282,7 +282,7 @@ mod tests {
     fn the_run_with_the_median_time_stands_for_all() {
         let run = |seconds, primal| Run { seconds, primal: Some(primal), ..Run::nothing() };
         let runs = vec![run(3.0, 30.0), run(1.0, 10.0), run(2.0, 20.0)];
-        let start = Start { over_bound: Some(0.5), short_rru: 3.0 };
+        let start = Start { over_bound: Some(0.5), short_servers: 3 };
         let all = summary(Rival::Greedy, runs, Some(15.0), start, 10.0).expect("runs");
         assert_eq!((all.seconds, all.primal, all.start), (Some(2.0), Some(20.0), Some(0.5)));
         assert_eq!((all.gap, all.gap_in_use_moves), (Some(0.25), Some(0.5)));

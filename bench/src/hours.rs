@@ -5,7 +5,7 @@ use super::{Beside, Figure, Figures, Plot, Series, Unit, mean, quantile};
 use anyhow::{Context, Result};
 use fleet::{RegionSnapshot, ReservationName, ServerName, Targets};
 use ras::hour::{self, Beginning, Pace};
-use report::number::{decimal, percent, seconds};
+use report::number::{count, decimal, percent, seconds};
 use report::thrash::{Moved, thrash};
 use tempfile::TempDir;
 
@@ -26,7 +26,7 @@ struct Hour {
     acquired: usize,
     moved: Vec<Moved<ServerName, ReservationName>>,
     servers: usize,
-    short_rru: f64,
+    short_servers: usize,
     cut: bool,
     beside: Option<Nothing>,
 }
@@ -84,7 +84,7 @@ pub fn figures(
             acquired: moves.acquired,
             moved: moved(previous.as_ref(), &region, &solved.targets, hour),
             servers: region.servers.len(),
-            short_rru: solved.audit.shortfall.to_f64(),
+            short_servers: solved.audit.shortfall_servers,
             cut: solved.was_cut(),
             beside,
         });
@@ -318,7 +318,7 @@ fn moves(done: &[Hour], made: String) -> Figure {
         }
     };
     let share = |count: usize, hour: &Hour| count as f64 / hour.servers.max(1) as f64;
-    let short = done.iter().map(|hour| hour.short_rru).fold(0.0, f64::max);
+    let short = done.iter().map(|hour| hour.short_servers).max().unwrap_or(0);
     let moved: Vec<Moved<ServerName, ReservationName>> =
         done.iter().flat_map(|hour| hour.moved.clone()).collect();
     let servers = done.iter().map(|hour| hour.servers).max().unwrap_or(0);
@@ -346,7 +346,7 @@ fn moves(done: &[Hour], made: String) -> Figure {
                     thrashed.moves
                 ),
             ),
-            row("RRU short in the worst hour", "-", decimal(short)),
+            row("servers short in the worst hour, at least", "-", count(short)),
         ],
         plots: vec![Plot::Points {
             across: "hour",

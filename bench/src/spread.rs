@@ -103,7 +103,7 @@ fn least_together(region: &RegionSnapshot, stage: &Stage, how: &How) -> f64 {
 
 fn shares(region: &RegionSnapshot, stages: &[Stage; 3], how: &How, made: String) -> Figure {
     let share = |stage: &Stage| stage.audit.buffer.share;
-    let short = |stage: &Stage| stage.audit.shortfall.to_f64();
+    let short = |stage: &Stage| count(stage.audit.shortfall_servers);
     let alone = stages[2].audit.buffer.bounds.hardware;
     let bound = alone.max(least_together(region, &stages[2], how));
     Figure {
@@ -127,9 +127,9 @@ fn shares(region: &RegionSnapshot, stages: &[Stage; 3], how: &How, made: String)
                 here: format!("{:.3}", share(&stages[2]) / bound),
             },
             Beside {
-                what: "RRU short, stage by stage",
+                what: "servers short at least, stage by stage",
                 paper: "-",
-                here: stages.iter().map(|s| decimal(short(s))).collect::<Vec<_>>().join(", "),
+                here: stages.iter().map(short).collect::<Vec<_>>().join(", "),
             },
         ],
         plots: vec![bars(

@@ -90,7 +90,8 @@ pub fn section(assignment: &AssignmentSummary, shares: &BufferShares) -> Markup 
                 None => (svg::missing("No reservation with a capacity has an embedded buffer.")),
                 Some(after) => {
                     p.lead { "The sum of the RRU in the largest MSB of each reservation: they are needed in addition to "
-                        "the requested capacity. Less is better, down to the bounds." }
+                        "the requested capacity. Less is better, down to the bounds. RRU of all reservations are added, as the objective "
+                        "does; where their units differ, read the rows of the reservations." }
                     (whole(shares, after, assignment.msbs_in_use))
                     (rows(assignment))
                 }

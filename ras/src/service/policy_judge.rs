@@ -84,8 +84,8 @@ impl SolvingJudge {
             holds: states.iter().all(|of| of.fails == 0),
             moves_in_use: counted.moves.in_use,
             moves_idle: counted.moves.idle,
-            shortfall_rru: counted.shortfall.to_f64(),
-            shortfall_today_rru: counted.initial_shortfall.to_f64(),
+            shortfall_servers: counted.shortfall_servers,
+            shortfall_today_servers: counted.initial_shortfall_servers,
             seconds: began.elapsed().as_secs_f64(),
         })
     }

@@ -10,7 +10,7 @@ const PLAN: &str = "forecast plan region --weeks 2 --scenario growth=2 --gap 5% 
 fn missing(answer: &Value, week: usize) -> f64 {
     let cases = answer["cases"].as_array().expect("cases");
     let of = cases.iter().find(|case| case["week"] == week && case["msb_lost"].is_null());
-    of.and_then(|case| case["missing_rru"].as_f64()).expect("the week")
+    of.and_then(|case| case["missing_servers"].as_f64()).expect("the week")
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn growth_makes_reservations_short_and_the_servers_named_help() {
     let page = fs::read_to_string(folder.path("page/plan.html")).expect("the page");
     assert!(page.contains("region: plan") && page.contains("Reservations that are short"));
     let worst = &short["cases"][1];
-    let requested = |week: usize| short["cases"][week]["requested_rru"].as_f64().expect("a number");
+    let requested = |week: usize| short["cases"][week]["requested_servers"].as_f64().expect("a number");
     assert!((requested(1) / requested(0) - 2.0 / 1.5).abs() < 0.05, "{short}");
 
     // The fewest servers that the plan names for the last week arrive in the first one.

@@ -33,10 +33,10 @@ pub struct PlanWeek<'a> {
     pub lost: Option<&'a str>,
     /// Servers in service.
     pub servers: usize,
-    /// RRU requested.
-    pub requested: f64,
-    /// RRU missing.
-    pub missing: f64,
+    /// The fewest servers that show all requests.
+    pub requested: usize,
+    /// The fewest servers that cover each shortfall alone.
+    pub missing: usize,
     /// Reservations that are short.
     pub short: usize,
     /// The fewest servers that cover what is missing.
@@ -68,8 +68,8 @@ pub struct PlanRow<'a> {
 
 /// Renders the page of a plan.
 pub fn render(of: &PlanPage) -> String {
-    let worst = of.weeks.iter().max_by(|one, other| one.missing.total_cmp(&other.missing));
-    let first = of.weeks.iter().find(|week| week.missing > 0.0);
+    let worst = of.weeks.iter().max_by_key(|week| week.missing);
+    let first = of.weeks.iter().find(|week| week.missing > 0);
     page(
         &format!("{}: plan", of.title),
         &html! {
@@ -88,9 +88,9 @@ pub fn render(of: &PlanPage) -> String {
                                 None => { "in these weeks" }
                             }
                         }))
-                    @if let Some(worst) = worst.filter(|worst| worst.missing > 0.0) {
-                        (tile("bad", "Missing at worst", &number::decimal(worst.missing), html! {
-                            "RRU in week " (worst.week) (without(worst.lost))
+                    @if let Some(worst) = worst.filter(|worst| worst.missing > 0) {
+                        (tile("bad", "Missing at worst", &number::count(worst.missing), html! {
+                            "servers at least, in week " (worst.week) (without(worst.lost))
                         }))
                         (tile("", "Would cover it", &worst.fewest, html! { "the fewest servers, all types alike" }))
                     }
@@ -116,12 +116,12 @@ fn without(lost: Option<&str>) -> String {
     lost.map_or_else(String::new, |msb| format!(", without {msb}"))
 }
 
-/// RRU missing by week: as planned, and with the worst loss of an MSB.
+/// Servers missing by week: as planned, and with the worst loss of an MSB.
 fn chart(of: &PlanPage) -> Markup {
     let last = of.weeks.iter().map(|week| week.week).max().unwrap_or(0);
     let most = |week: usize, is_lost: bool| {
         let of_week = of.weeks.iter().filter(|w| w.week == week && w.lost.is_some() == is_lost);
-        of_week.map(|w| w.missing).reduce(f64::max)
+        of_week.map(|w| w.missing as f64).reduce(f64::max)
     };
     let line = |is_lost: bool| -> Vec<(f64, f64)> {
         let points = (1..=last).filter_map(|week| Some((week as f64 - 1.0, most(week, is_lost)?)));
@@ -140,10 +140,10 @@ fn chart(of: &PlanPage) -> Markup {
     }
     html! {
         (svg::legend(legend))
-        (line_chart::plot(&axis, &scale, last as f64, &lines, &html! {}, "Missing RRU by week", |week| {
+        (line_chart::plot(&axis, &scale, last as f64, &lines, &html! {}, "Missing servers by week", |week| {
             format!("{} weeks", number::decimal(week))
         }))
-        p.note { "Upwards: RRU missing to what is requested, over all reservations." }
+        p.note { "Upwards: the fewest servers that cover what each reservation lacks. Reservations count RRU of their own, so RRU are not added." }
     }
 }
 
@@ -156,8 +156,8 @@ fn weeks(of: &PlanPage) -> Markup {
                     th scope="col" { "date" }
                     th scope="col" { "lost" }
                     th.n scope="col" { "servers" }
-                    th.n scope="col" { "requested RRU" }
-                    th.n scope="col" { "missing RRU" }
+                    th.n scope="col" { "requested servers" }
+                    th.n scope="col" { "missing servers" }
                     th.n scope="col" { "short" }
                     th scope="col" { "fewest servers that cover it" }
                 } }
@@ -167,8 +167,8 @@ fn weeks(of: &PlanPage) -> Markup {
                         td { (week.date) }
                         td { (week.lost.unwrap_or(number::NOTHING)) }
                         td.n { (number::count(week.servers)) }
-                        td.n { (number::decimal(week.requested)) }
-                        td.n { (number::decimal(week.missing)) }
+                        td.n { (number::count(week.requested)) }
+                        td.n { (number::count(week.missing)) }
                         td.n { (number::count(week.short)) }
                         td { (week.fewest) }
                     }
@@ -187,9 +187,9 @@ fn rows(of: &PlanPage) -> Markup {
                     th scope="col" { "owner" }
                     th.n scope="col" { "week" }
                     th scope="col" { "lost" }
-                    th.n scope="col" { "requested" }
-                    th.n scope="col" { "missing" }
-                    th.n scope="col" { "missing now" }
+                    th.n scope="col" { "requested RRU" }
+                    th.n scope="col" { "missing RRU" }
+                    th.n scope="col" { "missing RRU now" }
                     th scope="col" { "would help" }
                     th scope="col" { "why" }
                 } }
@@ -242,9 +242,9 @@ mod tests {
             date: format!("2026-01-0{week}"),
             lost,
             servers: 900,
-            requested: 800.0,
+            requested: 800,
             missing,
-            short: usize::from(missing > 0.0),
+            short: usize::from(missing > 0),
             fewest: "3 A".to_owned(),
         };
         let row = PlanRow {
@@ -259,13 +259,13 @@ mod tests {
             helps: "3 A or 2 B".to_owned(),
         };
         let scenario = ["Requests grow.".to_owned()];
-        let weeks = [week(1, 0.0, None), week(2, 3.0, None), week(2, 9.0, Some("m1"))];
+        let weeks = [week(1, 0, None), week(2, 3, None), week(2, 9, Some("m1"))];
         let page = |weeks: &[PlanWeek], rows: &[PlanRow]| {
             render(&PlanPage { title: "a & b", scenario: &scenario, weeks, rows })
         };
         let short = page(&weeks, &[row]);
         assert!(short.contains("&lt;b&gt;feed") && short.contains("2026-01-02"), "{short}");
-        assert!(short.contains("RRU in week 2, without m1"), "{short}");
+        assert!(short.contains("servers at least, in week 2, without m1"), "{short}");
         let fine = page(&weeks[..1], &[]);
         assert!(fine.contains("never") && !fine.contains("Reservations that are short"));
         for page in [short, fine, page(&[], &[])] {

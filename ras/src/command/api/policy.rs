@@ -15,7 +15,7 @@ use api_types::policies::{
     PolicyText, PolicyVersions, PolicyView, PolicyWithdrawn,
 };
 use chrono::{DateTime, Utc};
-use fleet::number::{counted, decimal};
+use fleet::number::counted;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -148,8 +148,8 @@ fn found(of: &PolicySearch) -> String {
     } else {
         format!("no assignment in which all hold was found in {seconds}; the nearest moves {moves}")
     };
-    let (then, today) = (decimal(of.shortfall_rru), decimal(of.shortfall_today_rru));
-    format!("{holds}\nreservations are short of {then} RRU in it, today of {today}")
+    let (then, today) = (number::count(of.shortfall_servers), number::count(of.shortfall_today_servers));
+    format!("{holds}\nreservations lack at least {then} servers in it, today {today}")
 }
 
 pub(in crate::command) fn list(server: &ServerOptions, context: &Context) -> Result<Verdict> {

@@ -130,11 +130,16 @@ impl Runs<'_> {
             date: region.taken_at.date_naive(),
             msb_lost: lost.map(ToString::to_string),
             servers: region.servers.iter().filter(|server| server.available).count(),
-            requested_rru: solved.audit.reservations.iter().map(|row| row.capacity.to_f64()).sum(),
-            missing_rru: solved.audit.shortfall.to_f64(),
+            requested_servers: requested_servers(&region),
+            missing_servers: solved.audit.shortfall_servers,
             fewest: help::fewest(&region, &short),
             short,
         };
         Ok(Some((case, after)))
     }
+}
+
+/// The fewest servers that show all requests, each reservation alone.
+fn requested_servers(region: &RegionSnapshot) -> usize {
+    region.reservations.iter().map(|of| of.largest_value().servers_for(of.capacity)).sum()
 }

@@ -44,8 +44,10 @@ pub(super) struct Case {
     pub(super) msb_lost: Option<String>,
     /// Servers in service.
     pub(super) servers: usize,
-    pub(super) requested_rru: f64,
-    pub(super) missing_rru: f64,
+    /// The fewest servers that show all requests: each reservation counts RRU of its own, so they are not added.
+    pub(super) requested_servers: usize,
+    /// The fewest servers that cover each shortfall alone.
+    pub(super) missing_servers: usize,
     pub(super) short: Vec<Short>,
     /// The fewest servers that cover all shortfalls together.
     pub(super) fewest: Option<Fewest>,
@@ -211,8 +213,8 @@ fn cases(answer: &Answer) -> Table {
         "date",
         "",
         "servers",
-        "requested RRU",
-        "missing RRU",
+        "requested",
+        "missing",
         "short",
         "fewest servers that cover it",
     ];
@@ -224,8 +226,8 @@ fn cases(answer: &Answer) -> Table {
             case.date.to_string(),
             lost(case.msb_lost.as_ref()),
             number::count(case.servers),
-            decimal(case.requested_rru),
-            decimal(case.missing_rru),
+            number::count(case.requested_servers),
+            number::count(case.missing_servers),
             number::count(case.short.len()),
             fewest(case),
         ]);
@@ -252,8 +254,8 @@ pub(super) fn page(answer: &Answer, snapshot: &Path) -> String {
             date: case.date.to_string(),
             lost: case.msb_lost.as_deref(),
             servers: case.servers,
-            requested: case.requested_rru,
-            missing: case.missing_rru,
+            requested: case.requested_servers,
+            missing: case.missing_servers,
             short: case.short.len(),
             fewest: fewest(case),
         })
