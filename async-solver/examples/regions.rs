@@ -5,7 +5,8 @@
 //! `DATA` is the folder of real fleets; the names are those of [`fleets::parts`]. `DEADLINE` is `none`, seconds such as
 //! `35`, or `35p`: processor seconds of two threads, 70 in all, so that what else a machine does changes little. HiGHS
 //! then has its share of the deadline on the wall clock, as if it had a processor to itself. `highs:FLEET` solves the pooled
-//! model of phase 1 with HiGHS instead, whose bound is of that; `lp:FLEET` solves its linear relaxation.
+//! model of phase 1 with HiGHS instead, whose bound is of that; `lp:FLEET` solves its linear relaxation; `warm:FLEET` solves
+//! the region first, and then again from the prices which that left.
 
 mod fleets;
 
@@ -44,12 +45,17 @@ fn main() -> Result<(), Box<dyn Error>> {
             Some(name) => (true, name),
             None => (false, name),
         };
+        let (is_warm, name) = match name.strip_prefix("warm:") {
+            Some(name) => (true, name),
+            None => (false, name),
+        };
         let Some(parts) = parts(name, Path::new(folder))? else {
             println!("{fleet}: not in {folder}");
             continue;
         };
         let region = RegionSnapshot::new(parts)?;
         let config = SolverConfig { threads: 2, ..SolverConfig::default() };
+        let first = is_warm.then(|| solve(&region, &config, &SolveEnv::untimed(&OnThreads)).warm);
         let (began, before) = (now(), processor_seconds());
         let elapsed = || {
             if by_processor {
@@ -58,7 +64,8 @@ fn main() -> Result<(), Box<dyn Error>> {
                 began.elapsed()
             }
         };
-        let env = SolveEnv { elapsed: &elapsed, deadline, ..SolveEnv::untimed(&OnThreads) };
+        let warm = first.as_ref();
+        let env = SolveEnv { elapsed: &elapsed, deadline, warm, ..SolveEnv::untimed(&OnThreads) };
         let took = || (began.elapsed().as_secs_f64(), processor_seconds() - before);
         if by_lp {
             let found = mip::relaxation(&region, &config, &env);

@@ -12,8 +12,8 @@ use fleet::{Partition, RegionSnapshot};
 pub struct Crossing {
     /// The domain of each item's servers, numbered among those that have any; `None`: none is lost with them.
     pub domain: Vec<Option<u32>>,
-    /// How many domains have items.
-    pub domains: usize,
+    /// Those that have items, by their positions in the partition.
+    pub ids: Vec<u32>,
     /// Position of the price of the first of them among all prices.
     pub first: usize,
 }
@@ -22,21 +22,31 @@ impl Crossing {
     /// The domains of items, each given by one of its servers.
     pub fn of(partition: &Partition, servers: impl Iterator<Item = u32>) -> Crossing {
         let mut number = vec![None; partition.domains.len()];
-        let mut domains = 0;
+        let mut ids = Vec::new();
         let domain = servers.map(|server| {
             let domain = partition.of_servers[server as usize]?;
             Some(*number[domain as usize].get_or_insert_with(|| {
-                domains += 1;
-                domains - 1
+                ids.push(domain);
+                ids.len() as u32 - 1
             }))
         });
         let domain = domain.collect();
-        Crossing { domain, domains: domains as usize, first: 0 }
+        Crossing { domain, ids, first: 0 }
+    }
+
+    /// How many domains have items.
+    pub fn domains(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// The positions of their prices among all prices.
+    pub fn positions(&self) -> std::ops::Range<usize> {
+        self.first..self.first + self.domains()
     }
 
     /// What each domain has, of these RRU by item.
     pub fn amounts(&self, items: &[i64]) -> Vec<i64> {
-        let mut amounts = vec![0; self.domains];
+        let mut amounts = vec![0; self.domains()];
         for (domain, rru) in self.domain.iter().zip(items) {
             if let Some(domain) = domain {
                 amounts[*domain as usize] += rru;

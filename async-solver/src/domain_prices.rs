@@ -30,7 +30,7 @@ impl Term {
         if self.crossing.is_empty() {
             return DomainPrices::default();
         }
-        let of = |of: &Crossing| prices[of.first..of.first + of.domains].iter().sum::<f64>();
+        let of = |of: &Crossing| prices[of.positions()].iter().sum::<f64>();
         let demand: f64 = self.crossing.iter().map(of).sum();
         let most = if self.short_max > 0 { self.short_price } else { f64::INFINITY };
         let scale = if demand > most { most / demand } else { 1.0 };
@@ -58,7 +58,7 @@ impl Term {
         let short = (rru(self.capacity) + buffer - all).clamp(0.0, rru(self.short_max));
         let open = rru(self.capacity) - all - short;
         self.crossing.iter().flat_map(move |of| {
-            let mut sums = vec![open; of.domains];
+            let mut sums = vec![open; of.domains()];
             for (domain, amount) in of.domain.iter().zip(&amounts) {
                 if let Some(domain) = domain {
                     sums[*domain as usize] += amount;

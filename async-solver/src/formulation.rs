@@ -328,7 +328,7 @@ fn add_term(model: &Model, term: &Term, build: &mut Builder) {
     let crossing: Vec<CrossingRows> = (term.crossing.iter())
         .map(|of| CrossingRows {
             capacity: build.row(rru(term.capacity), infinity),
-            domains: (0..of.domains).map(|_| build.row(f64::NEG_INFINITY, 0.0)).collect(),
+            domains: (0..of.domains()).map(|_| build.row(f64::NEG_INFINITY, 0.0)).collect(),
         })
         .collect();
     build.domain_rows.extend(crossing.iter().flat_map(|of| &of.domains));

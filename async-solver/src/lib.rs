@@ -87,4 +87,4 @@ pub use quote::{
     Alternative, Concession, LimitsOf, QuoteContext, Quoted, Refusal, move_cost, quote,
 };
 pub use solve::SolveOutcome;
-pub use warm::{WarmLimit, WarmPrice, WarmStart};
+pub use warm::{WarmDomain, WarmLimit, WarmPrice, WarmStart};

@@ -273,7 +273,7 @@ impl Model {
         let mut first = model.shared_prices();
         for of in model.terms.iter_mut().flat_map(|term| &mut term.crossing) {
             of.first = first;
-            first += of.domains;
+            first += of.domains();
         }
         model
     }

@@ -136,7 +136,7 @@ impl Model {
 
     /// How many prices there are: after the shared ones those of domains, by reservation that survives their loss.
     pub fn prices(&self) -> usize {
-        let domains = self.terms.iter().flat_map(|term| &term.crossing).map(|of| of.domains);
+        let domains = self.terms.iter().flat_map(|term| &term.crossing).map(|of| of.domains());
         self.shared_prices() + domains.sum::<usize>()
     }
 
@@ -204,8 +204,8 @@ impl Model {
         let shared = self.supplies().map(|supply| (supply, supply.max(1.0)));
         let domains = self.terms.iter().flat_map(|term| {
             term.crossing.iter().flat_map(|of| {
-                let share = rru(term.capacity) / of.domains.saturating_sub(1).max(1) as f64;
-                std::iter::repeat_n((0.0, share.max(rru(term.top_value()))), of.domains)
+                let share = rru(term.capacity) / of.domains().saturating_sub(1).max(1) as f64;
+                std::iter::repeat_n((0.0, share.max(rru(term.top_value()))), of.domains())
             })
         });
         shared.chain(domains)

@@ -40,7 +40,7 @@ pub struct Options {
     /// A region of your own, instead of a generated one
     #[arg(conflicts_with_all = ["servers", "profile", "msbs", "hardware_types", "reservations", "state"])]
     pub snapshot: Option<PathBuf>,
-    /// Servers of the generated region, 1,000 to 1,000,000 [default: 2,000; 939 of `research`, 10,001 of `switches`]
+    /// Servers of the generated region, 1,000 to 10,000,000 [default: 2,000; 939 of `research`, 10,001 of `switches`]
     #[arg(long, value_name = "COUNT")]
     pub servers: Option<usize>,
     /// What fleet it is like; figures 10 and 11 are of `ras` always

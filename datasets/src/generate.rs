@@ -42,7 +42,7 @@ pub struct GenerateOptions {
     pub profile: Profile,
     /// The region's name. Default: `generated`.
     pub region: String,
-    /// Servers, 1,000 to 1,000,000; other profiles than `ras` from 200.
+    /// Servers, 1,000 to 10,000,000; other profiles than `ras` from 200.
     pub servers: usize,
     /// Guaranteed reservations, at most one for ten servers. Two elastic ones come on top.
     /// Default: one for 300 servers, 5 to 2,000; 9 of `research`, 16 of `switches`.
@@ -128,7 +128,7 @@ impl GenerateOptions {
             Profile::Research => (200, self.servers / mixed::MSBS_OF_A_RARE_KIND),
             Profile::Switches => (200, KINDS_MAX),
         };
-        within("servers", self.servers, least..=1_000_000)?;
+        within("servers", self.servers, least..=10_000_000)?;
         within("reservations", self.reservations, 1..=self.servers / 10)?;
         within("datacenters", self.datacenters, 1..=100)?;
         within("msbs", self.msbs, self.datacenters.max(2)..=(self.servers / 10).min(1_000))?;

@@ -128,7 +128,7 @@ fn options_out_of_range_are_refused_by_name() {
     let refused = |options: GenerateOptions| generate(&options).expect_err("out of range");
     for (options, name) in [
         (GenerateOptions { servers: 999, ..base.clone() }, "servers"),
-        (GenerateOptions { servers: 1_000_001, ..base.clone() }, "servers"),
+        (GenerateOptions { servers: 10_000_001, ..base.clone() }, "servers"),
         (GenerateOptions { reservations: 0, ..base.clone() }, "reservations"),
         (GenerateOptions { reservations: 101, ..base.clone() }, "reservations"),
         (GenerateOptions { datacenters: 0, ..base.clone() }, "datacenters"),

@@ -118,7 +118,7 @@ fn mutate_numbers(bytes: &[u8], rng: &mut impl Rng) -> Vec<u8> {
     let text = std::str::from_utf8(bytes).unwrap();
     let mut words: Vec<&str> = text.split_ascii_whitespace().collect();
     let other =
-        ["", "0", "1", "2", "3", "-1", "x", "1e3", "1000001", "1000000000000", "4294967296"];
+        ["", "0", "1", "2", "3", "-1", "x", "1e3", "10000001", "1000000000000", "4294967296"];
     for _ in 0..rng.random_range(1..=3) {
         let at = rng.random_range(0..words.len());
         match rng.random_range(0..6) {

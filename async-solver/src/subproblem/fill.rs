@@ -43,7 +43,7 @@ impl Priced<'_> {
             taken: vec![0; self.segments.len()],
             slice: vec![0; term.slices.len()],
             datacenter: vec![0; term.affinity.len()],
-            domains: term.crossing.iter().map(|of| vec![0; of.domains]).collect(),
+            domains: term.crossing.iter().map(|of| vec![0; of.domains()]).collect(),
             share,
             total: 0,
             keeps_over: false,

@@ -19,7 +19,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = GENERATE_EXAMPLES)]
 pub struct Generate {
-    /// Servers, 1,000 to 1,000,000 [default: 939 of `research`, 10,001 of `switches`]
+    /// Servers, 1,000 to 10,000,000 [default: 939 of `research`, 10,001 of `switches`]
     #[arg(long, value_name = "COUNT", required_unless_present = "profile")]
     pub servers: Option<usize>,
     /// What fleet it is like: other defaults and another mix of hardware
