@@ -34,6 +34,12 @@ impl Crossing {
         Crossing { domain, ids, first: 0 }
     }
 
+    /// The same domains, of some of the items.
+    pub fn of_items(&self, items: &[usize]) -> Crossing {
+        let domain = items.iter().map(|&item| self.domain[item]).collect();
+        Crossing { domain, ..self.clone() }
+    }
+
     /// How many domains have items.
     pub fn domains(&self) -> usize {
         self.ids.len()

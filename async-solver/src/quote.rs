@@ -123,11 +123,8 @@ pub struct QuoteContext<'a> {
 /// Plans a request and audits the plan.
 ///
 /// # Errors
-/// If the request makes no sense for the region, or a reservation of it survives the loss of domains that are no MSBs.
+/// If the request makes no sense for the region.
 pub fn quote(context: &QuoteContext, request: &CapacityRequest) -> Result<Quoted, RequestError> {
-    if let Some(of) = context.snapshot.crossing_reservation() {
-        return Err(RequestError::Domains(of.id.clone()));
-    }
     let (region, change) = request.apply(context.snapshot)?;
     let reservation = region.reservation(&request.reservation_id).expect("it was just put there");
     let limits = context.limits.map_or_else(Arc::default, |of| of(&region));
@@ -165,7 +162,8 @@ pub fn quote(context: &QuoteContext, request: &CapacityRequest) -> Result<Quoted
         };
         shortfall.searched(&searched);
         shortfall.lack_of_room(&policies.full, &searched);
-        if surely_missing > Rru::ZERO && !policies.in_proof {
+        let by_domain = named.iter().any(|of| of.limit == LimitName::FaultDomains);
+        if surely_missing > Rru::ZERO && !policies.in_proof && !by_domain {
             named.iter_mut().for_each(Limit::proved);
         }
         if policies.in_proof && policies.is_known && policies.full.is_empty() {

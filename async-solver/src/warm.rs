@@ -7,7 +7,9 @@
 
 use crate::group_limits::GroupLimits;
 use crate::model::Model;
-use fleet::{HardwareTypeIx, HardwareTypeName, MsbIx, MsbName, Name, RegionSnapshot, ReservationName};
+use fleet::{
+    HardwareTypeIx, HardwareTypeName, MsbIx, MsbName, Name, RegionSnapshot, ReservationName,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

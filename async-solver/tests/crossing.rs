@@ -4,12 +4,10 @@ use crate::world::{
     self, TOWN, config, crossed, empty, for_each, request, reservation, rru, server, shortfalls,
     snapshot, solved, worlds,
 };
-use async_solver::{quote, quote_all};
+use async_solver::{Concession, Refusal, quote, quote_all};
 use fleet::audit::audit;
-use fleet::{
-    PartitionColumn, PartitionParts, RequestError, RequestsError, Rru, SnapshotParts, SurvivesRow,
-    Targets,
-};
+use fleet::explain::{LimitName, ShortfallReason};
+use fleet::{PartitionColumn, PartitionParts, Rru, SnapshotParts, SurvivesRow, Targets};
 use proptest::strategy::Strategy;
 use std::cell::Cell;
 
@@ -38,19 +36,31 @@ fn solves_pass_the_audit() {
 }
 
 #[test]
-fn a_request_in_a_region_with_domains_is_refused() {
-    let parts = behind_one_switch(6.0, &["switch"]);
-    let quoted = |parts: &SnapshotParts| {
-        let (snapshot, config) = (snapshot(parts), config());
-        let context = world::context(&snapshot, &config);
-        let asked = request("shop", 2.0);
-        (quote(&context, &asked).map(|of| of.granted), quote_all(&context, &[asked]).err())
-    };
-    let refused = RequestError::Domains("web".into());
-    let of_all = RequestsError::Request { number: 0, source: refused.clone() };
-    assert_eq!(quoted(&parts), (Err(refused), Some(of_all)));
-    // Where no reservation survives the loss of domains, plans know all there is.
-    assert_eq!(quoted(&behind_one_switch(6.0, &[])), (Ok(Rru::units(2)), None));
+fn plans_know_domains() {
+    let snapshot = snapshot(&behind_one_switch(6.0, &["switch"]));
+    let config = config();
+    let context = world::context(&snapshot, &config);
+    // Another service takes servers, and leaves `web` what it survives with.
+    let answer = quote(&context, &request("shop", 2.0)).expect("a request of this region");
+    assert_eq!((answer.granted, answer.audit.is_clean()), (Rru::units(2), true));
+    let web = answer.audit.reservation("web").expect("it is there");
+    assert_eq!(web.holding.shortfall, Rru::ZERO);
+
+    // Outside `s0` there are eight, so ten cannot be guaranteed: neither with the loss of MSBs nor by another search.
+    let more = request("web", 10.0);
+    let answer = quote(&context, &more).expect("a request of this region");
+    assert_eq!(answer.granted, Rru::units(8));
+    assert!((answer.plan.surely_missing - 2.0).abs() < 1e-6, "{}", answer.plan.surely_missing);
+    let Refusal { shortfall, limits, alternatives } = answer.refusal.expect("eight of ten");
+    assert_eq!(shortfall.reason, ShortfallReason::FaultDomain, "{}", shortfall.sentence);
+    assert!(shortfall.sentence.starts_with("the loss of switch \"s0\""), "{}", shortfall.sentence);
+    let named: Vec<LimitName> = limits.iter().map(|of| of.limit).collect();
+    assert_eq!(named, [LimitName::FaultDomains]);
+    let less = alternatives.iter().find(|of| of.concession == Concession::FewerRru(Rru::units(8)));
+    let less = quote(&context, &less.expect("what can be had").request).expect("a request of it");
+    assert!(less.refusal.is_none());
+    let batch = quote_all(&context, &[more, request("shop", 2.0)]).expect("requests of it");
+    assert!(batch.audit.is_clean(), "{}", batch.audit);
 }
 
 /// Four MSBs of eight servers; the switch `s0` has six of each, and the others share the rest.

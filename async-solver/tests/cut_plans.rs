@@ -87,9 +87,8 @@ fn limit_of(reason: ShortfallReason) -> Option<LimitName> {
         | ShortfallReason::NoRegress
         | ShortfallReason::NotFoundInTime => LimitName::HeldByOthers,
         ShortfallReason::Policy => LimitName::Policy,
-        ShortfallReason::NoEligibleHardware
-        | ShortfallReason::InsufficientHardware
-        | ShortfallReason::FaultDomain => return None,
+        ShortfallReason::FaultDomain => LimitName::FaultDomains,
+        ShortfallReason::NoEligibleHardware | ShortfallReason::InsufficientHardware => return None,
     })
 }
 

@@ -3,7 +3,7 @@
 
 use crate::stated::{Stated, drawn, seed_of};
 use crate::world::{
-    self, MEANS, TINY, TOWN, config, for_each, removal, request, reservation, rru, server,
+    self, MEANS, TINY, TOWN, config, crossed, for_each, removal, request, reservation, rru, server,
     shortfalls, snapshot, solved, two_msbs, worlds,
 };
 use async_solver::{Means, QuoteContext, Quoted, SolverConfig, quote};
@@ -13,6 +13,7 @@ use fleet::{
     CapacityRequest, DatacenterIx, RegionSnapshot, RequestChange, ReservationIx, ReservationKind,
     Rru, SnapshotParts, Targets,
 };
+use proptest::prelude::Strategy;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,12 +62,41 @@ struct Least<'a> {
 /// What eq. 6 is short of, and eq. 7 below and above the range of each datacenter.
 type Broken = Vec<Rru>;
 
+/// RRU that the loss of one domain takes at most, of the partitions that a reservation survives besides MSBs.
+fn lost_to_domains(
+    snapshot: &RegionSnapshot,
+    number: usize,
+    holders: &[Option<ReservationIx>],
+) -> Rru {
+    let ix = ReservationIx::new(number);
+    let mut most = Rru::ZERO;
+    for partition in &snapshot.reservations[number].survives {
+        let partition = &snapshot.partitions[partition.ix()];
+        for domain in 0..partition.domains.len() {
+            let servers = snapshot.servers.iter().zip(holders).zip(&partition.of_servers);
+            let inside = servers.filter(|((server, holder), of)| {
+                server.available
+                    && **holder == Some(ix)
+                    && of.is_some_and(|of| of as usize == domain)
+            });
+            most = most.max(inside.map(|((server, _), _)| snapshot.value(server, ix)).sum());
+        }
+    }
+    most
+}
+
 /// What is broken of a reservation that has so much in each MSB, by definition.
-fn broken(snapshot: &RegionSnapshot, number: usize, amounts: &[Rru]) -> Broken {
+fn broken(
+    snapshot: &RegionSnapshot,
+    number: usize,
+    amounts: &[Rru],
+    holders: &[Option<ReservationIx>],
+) -> Broken {
     let of = &snapshot.reservations[number];
     let total: Rru = amounts.iter().copied().sum();
     let lost = amounts.iter().copied().max().filter(|_| of.msb_buffer).unwrap_or_default();
-    let mut broken = vec![(of.capacity - (total - lost)).max(Rru::ZERO)];
+    let left = total - lost.max(lost_to_domains(snapshot, number, holders));
+    let mut broken = vec![(of.capacity - left).max(Rru::ZERO)];
     let theta = of.affinity_theta.unwrap_or(snapshot.weights.affinity_theta);
     let can = |dc: usize| {
         (snapshot.servers.iter()).any(|server| {
@@ -111,7 +141,7 @@ fn all_broken(snapshot: &RegionSnapshot, targets: &Targets) -> Vec<Broken> {
         }
     }
     (amounts.iter().enumerate())
-        .map(|(number, amounts)| broken(snapshot, number, amounts))
+        .map(|(number, amounts)| broken(snapshot, number, amounts, targets.holders()))
         .collect()
 }
 
@@ -124,7 +154,7 @@ impl Least<'_> {
             }
             let mut missing = Rru::ZERO;
             for (number, (amounts, allowed)) in self.amounts.iter().zip(self.allowed).enumerate() {
-                let now = broken(snapshot, number, amounts);
+                let now = broken(snapshot, number, amounts, &self.holders);
                 if now.iter().zip(allowed).any(|(now, allowed)| now > allowed) {
                     return;
                 }
@@ -156,7 +186,11 @@ impl Least<'_> {
 /// The least that must be missing of the request, RRU outside its datacenter shares included: who is
 /// as important is no worse off than before it, every other, itself included, than today.
 fn least_of(answer: &Quoted, limits: Option<&Stated>) -> f64 {
-    let region = &answer.region;
+    least_in(&answer.region, answer, limits)
+}
+
+/// The same in another region of these reservations and servers.
+fn least_in(region: &RegionSnapshot, answer: &Quoted, limits: Option<&Stated>) -> f64 {
     let today = all_broken(region, &Targets::unchanged(region));
     let before = all_broken(region, &answer.plan.before);
     let asking = region.reservations[answer.reservation.ix()].priority;
@@ -187,7 +221,10 @@ fn least_of(answer: &Quoted, limits: Option<&Stated>) -> f64 {
 fn refusals_are_true_and_rarely_premature() {
     let (all, refused, best, proved) = (Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0));
     let shares = Cell::new(0);
-    for_each(400, worlds(TINY), |world| {
+    let by_domain = Cell::new(0);
+    let some_crossed =
+        worlds(TINY).prop_map(|of| if of.servers.len() % 3 == 0 { crossed(of) } else { of });
+    for_each(400, some_crossed, |world| {
         let snapshot = snapshot(&world);
         all.set(all.get() + 1);
         shares.set(shares.get() + u32::from(!world.affinity.is_empty()));
@@ -204,6 +241,10 @@ fn refusals_are_true_and_rarely_premature() {
         let reason = answer.refusal.as_ref().map(|of| of.shortfall.reason);
         assert!(reason != Some(ShortfallReason::NoRegress) || surely > 0.0, "said without a proof");
         assert_eq!(answer.refusal.is_some(), short > Rru::ZERO);
+        let mut of_msbs = answer.region.clone();
+        of_msbs.reservations.iter_mut().for_each(|of| of.survives.clear());
+        let is_by_domain = missing > 0.0 && least_in(&of_msbs, &answer, None) < least - 1e-6;
+        by_domain.set(by_domain.get() + u32::from(is_by_domain));
         if missing > 0.0 {
             refused.set(refused.get() + 1);
             best.set(best.get() + u32::from(missing <= least + 1e-6));
@@ -220,8 +261,10 @@ fn refusals_are_true_and_rarely_premature() {
     let shares = shares.get();
     println!(
         "{refused} of {all} refused ({shares} with datacenter shares): {best} rightly to the last RRU, \
-         {proved} with a proof"
+         {proved} with a proof, {} with domains in the way",
+        by_domain.get()
     );
+    assert!(by_domain.get() >= 10, "{} refusals by domains are too few", by_domain.get());
     assert!(
         shares * 3 >= all,
         "{shares} of {all} worlds with datacenter shares are too few to tell"
@@ -282,7 +325,9 @@ fn refusals_within_limits_are_true() {
 #[test]
 fn answers_pass_audit_and_shorten_no_reservation() {
     let number = Cell::new(0);
-    for_each(60, worlds(TOWN), |world| {
+    let some_crossed =
+        worlds(TOWN).prop_map(|of| if of.servers.len() % 3 == 0 { crossed(of) } else { of });
+    for_each(60, some_crossed, |world| {
         let snapshot = snapshot(&world);
         number.set(number.get() + 1);
         let request = resized(&world, f64::from(number.get() % 7) * 2.0 - 4.0);
@@ -316,7 +361,9 @@ fn answers_pass_audit_and_shorten_no_reservation() {
 #[test]
 fn alternative_is_granted_when_requested() {
     let (number, offered) = (Cell::new(0), Cell::new(0));
-    for_each(60, worlds(TOWN), |world| {
+    let some_crossed =
+        worlds(TOWN).prop_map(|of| if of.servers.len() % 3 == 0 { crossed(of) } else { of });
+    for_each(60, some_crossed, |world| {
         let snapshot = snapshot(&world);
         number.set(number.get() + 1);
         let request = resized(&world, 4.0 + f64::from(number.get() % 9) * 3.0);

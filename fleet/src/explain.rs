@@ -284,12 +284,18 @@ impl<'a> Explainer<'a> {
     /// Why a reservation is short; `None` if it is not.
     pub fn shortfall_of(&self, ix: ReservationIx) -> Option<Shortfall> {
         let reservation = &self.ledger.snapshot.reservations[ix.ix()];
+        let after_msb = self.after_msb(ix);
+        let short = reservation.capacity > self.after_domains(ix, after_msb);
+        short.then(|| self.shortfall(ix, after_msb))
+    }
+
+    /// What the loss of any one MSB leaves of a reservation that survives it; what it has, of any other.
+    fn after_msb(&self, ix: ReservationIx) -> Rru {
+        let reservation = &self.ledger.snapshot.reservations[ix.ix()];
         let held = self.ledger.offer(&reservation.rru, &reservation.allowed_datacenters, |ty| {
             self.ledger.held_by(ix, ty).iter().map(|entry| (entry.msb, entry.servers))
         });
-        let after_msb = held.guaranteed(reservation.msb_buffer);
-        let short = reservation.capacity > self.after_domains(ix, after_msb);
-        short.then(|| self.shortfall(ix, after_msb))
+        held.guaranteed(reservation.msb_buffer)
     }
 
     /// `after_msb`: what the loss of any one MSB leaves.
@@ -304,8 +310,8 @@ impl<'a> Explainer<'a> {
         };
         let (mut reason, worst) = (self.reason(ix, &evidence, shortage), self.domains.get(&ix));
         let mut sentence = self.sentence(ix, missing, reason, &hardware, &evidence);
-        // Evidence speaks of MSBs. Where what is held survives these, a domain is in the way.
-        let by_domain = worst.filter(|_| after_msb >= capacity);
+        // Evidence speaks of MSBs. Where the loss of none of these leaves less, a domain is in the way.
+        let by_domain = worst.filter(|worst| worst.left() <= after_msb);
         if let Some(worst) = by_domain.filter(|_| reason == ShortfallReason::NotFoundInTime) {
             (reason, sentence) = (ShortfallReason::FaultDomain, worst.sentence(capacity));
         }
@@ -556,8 +562,10 @@ impl<'a> Explainer<'a> {
     /// An irreducible set of limits that blocks a reservation: with any one of them lifted, besides
     /// the limits that are not in the set, its request could be granted. Empty if it is not short.
     pub fn limits(&self, ix: ReservationIx) -> Vec<Limit> {
-        let reason = self.shortfall_of(ix).map(|shortfall| shortfall.reason);
-        reason.map(|reason| limits::limits(&self.ledger, ix, reason)).unwrap_or_default()
+        let Some(Shortfall { reason, .. }) = self.shortfall_of(ix) else { return Vec::new() };
+        let mut limits = limits::limits(&self.ledger, ix, reason);
+        limits.extend(self.limit_of_domains(ix));
+        limits
     }
 
     /// The least tolerance of its datacenter shares, in steps of 0.01, with which its own and free

@@ -7,7 +7,7 @@
 use crate::audit::{DatacenterShare, as_rru, from_rru, required};
 pub use crate::explain::HIDDEN;
 use crate::explain::{Evidence, HardwareSet, HeldBy, Limit, ShortfallReason};
-use crate::id::{HardwareTypeName, MsbName, ReservationName, ServerName};
+use crate::id::{HardwareTypeName, MsbName, Name, ReservationName, ServerName};
 use crate::number::{count, counted};
 use crate::pace::{Arrival, Holdup};
 use crate::request::{CapacityRequest, RequestChange};
@@ -91,6 +91,9 @@ pub struct Quote {
     pub reservation: QuotedHolding,
     /// Whether it survives the loss of any one MSB.
     pub msb_buffer: bool,
+    /// Other partitions of which it survives the loss of any one domain.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub survives: Vec<Name>,
     /// What it takes, in servers.
     pub cost: MoveCost,
     /// The servers that change their holder, counted by holder.

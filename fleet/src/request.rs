@@ -146,8 +146,6 @@ pub enum RequestError {
         /// The names that the region has.
         known: Vec<Name>,
     },
-    /// A reservation of the region must survive the loss of domains that are no MSBs, which plans do not know.
-    Domains(ReservationName),
     /// The region with the request breaks a rule of the snapshot format.
     Rule(#[from] SnapshotError),
 }
@@ -176,7 +174,6 @@ impl RequestError {
             RequestError::Missing { field, .. } | RequestError::Unknown { field, .. } => {
                 Some(field)
             }
-            RequestError::Domains(_) => None,
             RequestError::Rule(error) => match (error.table, &error.rule) {
                 (Table::RruValues, _) => Some("rru"),
                 (Table::Affinity, _) => Some("affinity"),
@@ -212,10 +209,6 @@ impl RequestError {
             RequestError::Unknown { what, name, known, .. } => {
                 format!("the region has no {what} {name:?}{}", listed(known))
             }
-            RequestError::Domains(name) => format!(
-                "reservation {name:?} must survive the loss of domains of survives.parquet; plans know no domains but \
-                 MSBs"
-            ),
             RequestError::Rule(error) => error.rule.to_string(),
         }
     }

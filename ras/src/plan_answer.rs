@@ -35,6 +35,9 @@ pub fn quote(answer: &Quoted, seconds: QuoteSeconds) -> Quote {
         granted_rru: answer.granted,
         reservation: holding(&answer.audit, answer.reservation),
         msb_buffer: reservation.msb_buffer,
+        survives: (reservation.survives.iter())
+            .map(|of| region.partitions[of.ix()].name.clone())
+            .collect(),
         cost: move_cost(region, plan, answer.reservation),
         sources: flows(region, &plan.moves),
         moves: plan.moves.iter().map(|of| moved(region, of)).collect(),

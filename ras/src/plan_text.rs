@@ -56,9 +56,13 @@ pub fn text(answer: &Quote, shown: Rows) -> String {
 fn holding(answer: &Quote) -> String {
     let row = &answer.reservation;
     let servers = count(row.servers);
-    match (&row.largest_msb_id, answer.msb_buffer) {
-        (Some(msb), true) => format!(
-            ", whichever MSB is lost; {} RRU on {servers} servers without a loss, {} RRU of it in {msb}",
+    let msb = answer.msb_buffer.then_some("MSB");
+    let survived: Vec<&str> =
+        msb.into_iter().chain(answer.survives.iter().map(|of| &**of)).collect();
+    match &row.largest_msb_id {
+        Some(msb) if !survived.is_empty() => format!(
+            ", whichever {} is lost; {} RRU on {servers} servers without a loss, {} RRU of it in {msb}",
+            survived.join(" or "),
             amount(row.assigned),
             amount(row.largest_msb)
         ),

@@ -26,8 +26,8 @@ pub fn read_snapshot_of_msbs(folder: &Path) -> Result<RegionSnapshot> {
     let snapshot = read_snapshot(folder)?;
     if let Some(of) = snapshot.crossing_reservation() {
         bail!(
-            "{}: reservation {:?} must survive the loss of domains of survives.parquet; only `ras solve` and what \
-             reads its result know others than MSBs",
+            "{}: reservation {:?} must survive the loss of domains of survives.parquet; only `ras solve`, what \
+             reads its result and `ras snapshot plan` know others than MSBs",
             folder.display(),
             &*of.id
         );

@@ -264,7 +264,7 @@ impl Part {
                 ineligible_held: Vec::new(),
                 ..term.clone()
             };
-            let mut held = Vec::new();
+            let (mut held, mut kept) = (Vec::new(), Vec::new());
             for slice in &term.slices {
                 let start = part.items.len();
                 for &item in free.iter().filter(|item| slice.items.contains(item)) {
@@ -282,12 +282,15 @@ impl Part {
                         i64::from(state.counts[number][item]),
                     );
                     part.items.push(Item { pool, ..was });
+                    kept.push(item);
                     held.push(state.counts[number][item]);
                 }
                 if part.items.len() > start {
                     part.slices.push(MsbSlice { items: start..part.items.len(), ..slice.clone() });
                 }
             }
+            // Items that are not free have no server, so nothing in a domain either.
+            part.crossing = term.crossing.iter().map(|of| of.of_items(&kept)).collect();
             terms.push(part);
             counts.push(held);
             items.push(free);

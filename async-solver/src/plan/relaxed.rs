@@ -181,9 +181,8 @@ fn solve(costly: &Model, asking: usize, means: &Means) -> Option<(Vec<f64>, Vec<
     let fractional =
         (0..costly.terms.len()).map(|term| lp.counts(costly, term, &solution.columns)).collect();
     let of_request = costly.terms[asking].short_price;
-    let duals = solution.row_duals.iter().chain(std::iter::repeat(&0.0));
-    let prices = duals.take(costly.prices()).map(|dual| (-dual / of_request).max(0.0));
-    Some((prices.map(|price| if price < 1e-9 { 0.0 } else { price }).collect(), fractional))
+    let prices = lp.prices(costly, &solution.row_duals).into_iter();
+    Some((prices.map(|price| price / of_request).collect(), fractional))
 }
 
 /// The problem with that one price. `prices`: of servers, in RRU of the request.

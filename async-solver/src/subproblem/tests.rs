@@ -219,7 +219,11 @@ fn crossed(mut case: Case, random: &mut Random) -> Case {
         let domain = term.items.iter().map(|_| {
             (random.below(6) > 0).then(|| u32::try_from(random.below(domains)).expect("few"))
         });
-        term.crossing.push(Crossing { domain: domain.collect(), ids: (0..domains as u32).collect(), first });
+        term.crossing.push(Crossing {
+            domain: domain.collect(),
+            ids: (0..domains as u32).collect(),
+            first,
+        });
         first += domains;
         let price = || [0.0, 1.0, 3.0][random.below(3)] * random.unit();
         case.prices.extend(std::iter::repeat_with(price).take(domains));

@@ -137,6 +137,7 @@ fn quote(
             datacenters: row.datacenters.clone(),
         },
         msb_buffer: ix.is_some_and(|ix| after.reservations[ix.ix()].msb_buffer),
+        survives: Vec::new(),
         cost: MoveCost { acquired: moves.len(), ..MoveCost::default() },
         sources: Vec::new(),
         moves,

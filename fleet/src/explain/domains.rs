@@ -1,6 +1,7 @@
 //! The fault domain whose loss takes most of a reservation that survives more than the loss of MSBs.
 
 use super::Explainer;
+use super::limits::{Limit, LimitName};
 use super::text::amounts;
 use crate::audit::ByDomain;
 use crate::id::{Name, ReservationIx};
@@ -22,6 +23,16 @@ impl Explainer<'_> {
     /// What is guaranteed where the loss of a domain other than an MSB leaves less.
     pub(super) fn after_domains(&self, ix: ReservationIx, guaranteed: Rru) -> Rru {
         self.domains.get(&ix).map_or(guaranteed, |worst| guaranteed.min(worst.left()))
+    }
+}
+
+impl Explainer<'_> {
+    /// The limit that the loss of a domain is, where no loss of an MSB leaves less.
+    pub(super) fn limit_of_domains(&self, ix: ReservationIx) -> Option<Limit> {
+        let capacity = self.ledger.snapshot.reservations[ix.ix()].capacity;
+        let without = self.after_msb(ix).min(capacity);
+        let worst = self.domains.get(&ix).filter(|worst| worst.left() <= without)?;
+        Some(Limit { limit: LimitName::FaultDomains, without, sentence: worst.loss(capacity) })
     }
 }
 
@@ -60,17 +71,21 @@ impl WorstDomain {
     }
 
     /// What is left after it.
-    fn left(&self) -> Rru {
+    pub(super) fn left(&self) -> Rru {
         self.assigned - self.lost
     }
 
     /// Why that leaves a reservation short.
     pub(super) fn sentence(&self, capacity: Rru) -> String {
+        format!("{}; no assignment was found that survives it", self.loss(capacity))
+    }
+
+    /// What it takes and leaves.
+    fn loss(&self, capacity: Rru) -> String {
         let [lost, assigned, left, capacity] =
             amounts([self.lost, self.assigned, self.left(), capacity]);
         format!(
-            "the loss of {} {:?} would take {lost} of its {assigned} RRU and leave {left} of {capacity}; no \
-             assignment was found that survives it",
+            "the loss of {} {:?} would take {lost} of its {assigned} RRU and leave {left} of {capacity}",
             self.partition, &*self.domain
         )
     }

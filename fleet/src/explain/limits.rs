@@ -38,6 +38,8 @@ pub enum LimitName {
     ReplicaRule,
     /// It must survive the loss of any one MSB.
     MsbBuffer,
+    /// It must survive the loss of any one domain of other partitions than MSBs.
+    FaultDomains,
     /// A group of a policy in SQL that has no room left.
     Policy,
     /// What there is in the region, all of the above aside.
@@ -46,7 +48,7 @@ pub enum LimitName {
 
 impl LimitName {
     /// Every limit.
-    pub const ALL: [LimitName; 10] = [
+    pub const ALL: [LimitName; 11] = [
         LimitName::UnavailableServers,
         LimitName::SharedBuffers,
         LimitName::HeldByOthers,
@@ -55,6 +57,7 @@ impl LimitName {
         LimitName::Affinity,
         LimitName::ReplicaRule,
         LimitName::MsbBuffer,
+        LimitName::FaultDomains,
         LimitName::Policy,
         LimitName::Region,
     ];
@@ -79,12 +82,12 @@ impl LimitName {
             ShortfallReason::ReplicaRule => Some(LimitName::ReplicaRule),
             ShortfallReason::MsbBuffer => Some(LimitName::MsbBuffer),
             ShortfallReason::Affinity => Some(LimitName::Affinity),
+            ShortfallReason::FaultDomain => Some(LimitName::FaultDomains),
             ShortfallReason::Priority
             | ShortfallReason::NoRegress
             | ShortfallReason::NotFoundInTime => Some(LimitName::HeldByOthers),
             ShortfallReason::NoEligibleHardware
             | ShortfallReason::InsufficientHardware
-            | ShortfallReason::FaultDomain
             | ShortfallReason::Policy => None,
         }
     }
@@ -100,6 +103,7 @@ impl LimitName {
             LimitName::Affinity => "affinity",
             LimitName::ReplicaRule => "replica_rule",
             LimitName::MsbBuffer => "msb_buffer",
+            LimitName::FaultDomains => "fault_domains",
             LimitName::Policy => "policy",
             LimitName::Region => "region",
         }
@@ -113,7 +117,7 @@ pub struct Limit {
     /// Which.
     pub limit: LimitName,
     /// What could be granted with only this limit lifted, up to the requested capacity; of a policy, with all groups of
-    /// policies lifted.
+    /// policies lifted; of domains, what the servers that were found for it guarantee without.
     #[serde(rename = "without_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
     pub without: Rru,
     /// It in its numbers, for people.
@@ -322,6 +326,7 @@ impl Thought<'_> {
                      left after the worst loss"
                 )
             }
+            LimitName::FaultDomains => "the loss of a domain would leave less".to_owned(),
             LimitName::Policy => "a policy leaves no room for more".to_owned(),
             LimitName::Region => {
                 "the region has too few servers, even with all servers of other reservations and shared \

@@ -11,7 +11,7 @@ use crate::offers::Offers;
 use crate::progress::Reporter;
 #[cfg(feature = "policies")]
 use crate::region_policies::{LimitsByRegion, RegionPoliciesError, read_files};
-use crate::results::read_snapshot_of_msbs;
+use crate::results::read_snapshot;
 use crate::settings::Settings;
 use crate::{interrupt, plan_answer, plan_text, request_file, warm};
 use anyhow::{Context as _, Result};
@@ -28,7 +28,7 @@ pub(super) fn run(options: &PlanSnapshot, context: &Context) -> Result<Verdict> 
     interrupt::listen()?;
     let settings = Settings::new(&options.solving())?;
     let request = request_file::read(file)?;
-    let snapshot = settings.overrides.apply(read_snapshot_of_msbs(folder)?)?.ahead_for_plans();
+    let snapshot = settings.overrides.apply(read_snapshot(folder)?)?.ahead_for_plans();
     let reporter = Reporter::new(context.global.quiet, context.began, settings.deadline);
     let folder = options.warm.as_deref().unwrap_or(folder);
     let warm = warm::read(folder, &reporter);

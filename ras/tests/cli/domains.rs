@@ -24,10 +24,23 @@ fn switches_are_survived_and_reported() {
 }
 
 #[test]
+fn plans_survive_switches_too() {
+    let place = Folder::new();
+    let of =
+        "snapshot generate --servers 1000 --reservations 5 --msbs 12 --switches 12 --out region";
+    place.ras(of).code(0);
+    place.write("more.yaml", "reservation_id: counted-03\ncapacity_rru: 300\n");
+    let plan = "snapshot plan region --deadline 20s --request";
+    let granted = place.ras(&format!("{plan} more.yaml")).code(0).stdout();
+    assert!(granted.contains("300 RRU, whichever MSB or switch is lost"), "{granted}");
+    let quote = place.ras_json(&format!("{plan} more.yaml"));
+    assert_eq!(quote["survives"], serde_json::json!(["switch"]));
+}
+
+#[test]
 fn what_knows_msbs_only_refuses_other_domains() {
     let place = Folder::new();
     place.ras("snapshot generate --servers 1000 --switches 12 --out region").code(0);
-    place.write("request.yaml", "reservation_id: new\ncapacity_rru: 1\n");
-    let answer = place.ras("snapshot plan region --request request.yaml").code(1);
+    let answer = place.ras("forecast plan region --weeks 1").code(1);
     assert!(answer.stderr().contains("must survive the loss of domains of survives.parquet"));
 }

@@ -23,7 +23,8 @@ fn growth_makes_reservations_short_and_the_servers_named_help() {
     let page = fs::read_to_string(folder.path("page/plan.html")).expect("the page");
     assert!(page.contains("region: plan") && page.contains("Reservations that are short"));
     let worst = &short["cases"][1];
-    let requested = |week: usize| short["cases"][week]["requested_servers"].as_f64().expect("a number");
+    let requested =
+        |week: usize| short["cases"][week]["requested_servers"].as_f64().expect("a number");
     assert!((requested(1) / requested(0) - 2.0 / 1.5).abs() < 0.05, "{short}");
 
     // The fewest servers that the plan names for the last week arrive in the first one.

@@ -148,7 +148,8 @@ fn found(of: &PolicySearch) -> String {
     } else {
         format!("no assignment in which all hold was found in {seconds}; the nearest moves {moves}")
     };
-    let (then, today) = (number::count(of.shortfall_servers), number::count(of.shortfall_today_servers));
+    let (then, today) =
+        (number::count(of.shortfall_servers), number::count(of.shortfall_today_servers));
     format!("{holds}\nreservations lack at least {then} servers in it, today {today}")
 }
 
