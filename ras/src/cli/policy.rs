@@ -100,6 +100,9 @@ Exit code 2: a row breaks today.")]
     Withdraw {
         /// The policy
         policy: String,
+        /// Why, for the audit trail
+        #[arg(long, value_name = "TEXT")]
+        why: Option<String>,
         /// The server to ask.
         #[command(flatten)]
         server: ServerOptions,

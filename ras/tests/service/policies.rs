@@ -87,12 +87,12 @@ fn a_running_region_keeps_policies_that_it_would_break_without() {
     assert_eq!((&shown["version"], &shown["state"]), (&json!(2), &json!("in_force")), "{shown}");
     let texts = place.json("policy show per_msb --version 1 --data data");
     assert_eq!((&texts["sql"], &texts["state"]), (&json!(PER_MSB), &json!("replaced")), "{texts}");
-    place.json("policy withdraw per_msb --data data");
+    place.json("policy withdraw per_msb --why new-limits --data data");
     let listed = place.json("policy list --data data");
     assert_eq!(listed["policies"][0]["state"], "withdrawn", "{listed}");
     place.ras("policy withdraw per_msb --data data").fails_with(&["unknown_policy"]);
     let history = place.local("GET", "/ops/v1/trail?subject=per_msb").1;
-    for action in ["policy_set", "policy_withdrawn", "breakers"] {
+    for action in ["policy_set", "policy_withdrawn", "breakers", "new-limits"] {
         assert!(history.contains(action), "{history}");
     }
     up.stop();

@@ -7,6 +7,7 @@ use crate::http::field;
 use crate::http::idempotency::{StoredResponse, once};
 use crate::http::list::{ListKind, ListQuery, ListRequest, PAGE, WHOLE};
 use crate::http::preconditions::{etag, optional_if_match, stale};
+use crate::http::query::StrictQuery;
 use crate::http::{Problem, Site, body, in_time};
 use crate::policies::{GroupNow, PolicyRefusal};
 use api_types::policies::{
@@ -20,10 +21,12 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use broker::{KeyClaim, PolicyAnswer, PolicyChange, PolicyChanges, PolicyError, PolicyVersion};
+use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use utoipa::IntoParams;
 
 /// States of a version: it is the last one, a later one has replaced it, or it withdraws the policy.
 pub(crate) const STATES: [&str; 3] = [IN_FORCE, REPLACED, WITHDRAWN];
@@ -396,11 +399,21 @@ pub(super) async fn set(
     .await
 }
 
+/// Query of a withdrawal.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct WithdrawQuery {
+    /// Why, for the audit trail.
+    #[serde(default)]
+    why: String,
+}
+
 /// Withdraws a policy
 ///
 /// Its versions stay readable. With `If-Match`, only if it has not changed.
 #[utoipa::path(delete, path = "/policies/{name}", operation_id = "withdraw_policy",
-    params(
+    params(WithdrawQuery,
         ("name" = String, Path, description = "its name"),
         ("If-Match" = Option<String>, Header, description = "the last ETag you have read, or *"),
         ("Idempotency-Key" = Option<String>, Header, description = "makes retries safe")),
@@ -413,12 +426,13 @@ pub(super) async fn withdraw(
     State(site): State<Site>,
     caller: Caller,
     Path(name): Path<String>,
+    StrictQuery(WithdrawQuery { why }): StrictQuery<WithdrawQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let actor = caller.needs(Role::Operator)?;
     let change = Asked {
         changes: vec![PolicyChange { policy: &name, sql: None }],
-        why: "",
+        why: &why,
         seen: optional_if_match(&headers)?,
         dry_run: false,
         search: None,
@@ -429,7 +443,7 @@ pub(super) async fn withdraw(
         StoredResponse::new(StatusCode::OK, None, withdrawn)
     };
     let path = format!("{}?withdraw", path(&name));
-    once(&site, &actor, &headers, (&path, &[]), async |claim| {
+    once(&site, &actor, &headers, (&path, why.as_bytes()), async |claim| {
         let key = claim.map(|claim| (claim, &answer as _));
         let (made, outlook) = change.make(&site, &actor, key).await?;
         Ok(answer(&made, &outlook))

@@ -3,7 +3,7 @@
 use super::ask::{confirmed, with_server};
 use crate::cli::{ApplyPolicies, ServerOptions};
 use crate::client::login::Server;
-use crate::client::{Ask, path};
+use crate::client::{Ask, path, query};
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::layout::{Table, facts};
@@ -221,11 +221,13 @@ pub(in crate::command) fn show(
 
 pub(in crate::command) fn withdraw(
     name: &str,
+    why: Option<&str>,
     server: &ServerOptions,
     context: &Context,
 ) -> Result<Verdict> {
-    let withdrawn: PolicyWithdrawn =
-        asked(server, &Ask::delete(path(&["v1", "policies", name]), "*"))?;
+    let why: Vec<_> = why.map(|why| ("why", why.to_owned())).into_iter().collect();
+    let policy = query(&path(&["v1", "policies", name]), &why);
+    let withdrawn: PolicyWithdrawn = asked(server, &Ask::delete(policy, "*"))?;
     let text =
         || format!("policy {name} is withdrawn; its versions stay: `ras policy show {name}`");
     context.answer(text, &withdrawn)?;

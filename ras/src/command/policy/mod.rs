@@ -31,7 +31,9 @@ pub(super) fn run(command: &PolicyCommand, context: &Context) -> Result<Verdict>
         PolicyCommand::Show { policy: name, version, server } => {
             policy::show(name, *version, server, context)
         }
-        PolicyCommand::Withdraw { policy: name, server } => policy::withdraw(name, server, context),
+        PolicyCommand::Withdraw { policy: name, why, server } => {
+            policy::withdraw(name, why.as_deref(), server, context)
+        }
     }
 }
 
