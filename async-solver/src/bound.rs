@@ -7,7 +7,7 @@
 //! whole-server assignment of `r` costs at these prices ([`crate::subproblem`]). This holds for
 //! every `p`, however it was found: by ascent ([`VolumeAlgorithm`]), in HiGHS' duals or in a file an hour old.
 
-use crate::model::{Model, rru};
+use crate::model::Model;
 use crate::params::PARAMS;
 use crate::subproblem::{Geometry, Priced, ReservationBound};
 use std::thread;
@@ -83,15 +83,15 @@ fn evaluate_with(
         let domains = term.domain_prices(&prices);
         let mut found =
             bound(&Priced::relaxed(model, term, &geometries[number], &prices, &domains));
-        let demand = domains.demand * rru(term.capacity);
-        found.value += demand;
-        (found, 2.0 * demand)
+        found.value += domains.constant(term);
+        (found, 2.0 * domains.magnitude(term), domains.is_given_up())
     });
     let mut usage = vec![0.0; model.prices()];
     let mut value = 0.0;
     let mut magnitude: f64 = found.iter().map(|of| of.1).sum();
+    let given_up: Vec<bool> = found.iter().map(|of| of.2).collect();
     let terms: Vec<ReservationBound> = found.into_iter().map(|of| of.0).collect();
-    for (term, bound) in model.terms.iter().zip(&terms) {
+    for ((term, bound), given_up) in model.terms.iter().zip(&terms).zip(given_up) {
         value += bound.value;
         magnitude += bound.value.abs();
         for (item, used) in term.items.iter().zip(&bound.usage) {
@@ -101,7 +101,7 @@ fn evaluate_with(
             }
             value += model.leave_price(item);
         }
-        for (row, missing) in term.missing_after_domains(&bound.usage, bound.top) {
+        for (row, missing) in term.missing_after_domains(&bound.usage, bound.top, given_up) {
             usage[row] = missing;
         }
         for item in &term.ineligible_held {

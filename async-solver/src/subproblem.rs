@@ -142,8 +142,7 @@ impl<'a> Priced<'a> {
             ..Supply::default()
         };
         let priced = Priced::new(model, term, geometry, price, available, |_| 0.0);
-        let less = if term.short_max > 0 { domains.demand } else { 0.0 };
-        Priced { short_price: (term.short_price - less).max(0.0), ..priced }
+        Priced { short_price: domains.short_price(term), ..priced }
     }
 
     /// Fills no more than rows of limits have left.

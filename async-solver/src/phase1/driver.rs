@@ -103,6 +103,7 @@ pub fn run(
         }
         prices
     });
+    let found = found.map_continue(|prices| run.prices_of_short_domains(prices));
     let is_short = run.is_short() && !run.must_stop();
     // What is missing comes before what racks cost.
     if !is_short && !run.must_stop() && !run.is_within_gap() {

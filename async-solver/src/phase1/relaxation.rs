@@ -1,6 +1,6 @@
 //! The linear relaxation of a tiny region, by HiGHS' simplex.
 
-use super::Run;
+use super::{Run, rounded_down};
 use crate::bound::{DualPoint, VolumeAlgorithm, VolumeParams};
 use crate::formulation::Lp;
 use crate::lp::{LpRequest, LpSolution};
@@ -21,6 +21,26 @@ impl Run<'_> {
         }
         let Some((found, fractional, solution)) = self.solve_lp(self.lp) else { return prices };
         self.lp_solved = Some((solution.objective + self.lp.constant, solution.seconds));
+        self.fractional = fractional;
+        found
+    }
+
+    /// The prices of the LP where a reservation is short that survives the loss of domains: they are near the price of
+    /// what is missing then, which an ascent reaches late.
+    pub(super) fn prices_of_short_domains(&mut self, prices: DualPoint) -> DualPoint {
+        let is_short = self.best.as_ref().is_some_and(|(state, _)| {
+            let terms = self.model.terms.iter().zip(&state.missing);
+            terms.into_iter().any(|(term, missing)| !term.crossing.is_empty() && *missing > 0)
+        });
+        let is_solved = self.lp_size.0 <= PARAMS.lp.max_columns_of_domains && !self.is_tiny();
+        if !is_short || !is_solved || self.must_stop() || self.is_within_gap() {
+            return prices;
+        }
+        let Some((found, fractional, _)) = self.solve_lp(self.lp) else { return prices };
+        if found.value <= prices.value {
+            return prices;
+        }
+        self.sweep(rounded_down(self.model, &fractional), &found, 0.0);
         self.fractional = fractional;
         found
     }
