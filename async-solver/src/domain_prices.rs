@@ -29,7 +29,7 @@ impl DomainPrices {
         (term.short_price - less).max(0.0)
     }
 
-    /// What the demand costs, whatever servers there are.
+    /// What the demand costs, with any servers.
     pub fn constant(&self, term: &Term) -> f64 {
         self.demand * rru(term.capacity) - self.given_up * rru(term.short_max)
     }

@@ -57,7 +57,7 @@ fn plans_know_domains() {
     let named: Vec<LimitName> = limits.iter().map(|of| of.limit).collect();
     assert_eq!(named, [LimitName::FaultDomains]);
     let less = alternatives.iter().find(|of| of.concession == Concession::FewerRru(Rru::units(8)));
-    let less = quote(&context, &less.expect("what can be had").request).expect("a request of it");
+    let less = quote(&context, &less.expect("eight are offered").request).expect("a request of it");
     assert!(less.refusal.is_none());
     let batch = quote_all(&context, &[more, request("shop", 2.0)]).expect("requests of it");
     assert!(batch.audit.is_clean(), "{}", batch.audit);

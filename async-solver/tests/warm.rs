@@ -32,10 +32,10 @@ fn junk(snapshot: &RegionSnapshot, seed: u32) -> WarmStart {
         }
     }
     let mut domains = Vec::new();
-    let names = snapshot.reservations.iter().map(|of| of.id.clone()).chain(["nobody".into()]);
+    let names = snapshot.reservations.iter().map(|of| of.id.clone()).chain(["unknown".into()]);
     for reservation in names {
         for partition in &snapshot.partitions {
-            for domain in partition.domains.iter().cloned().chain(["nowhere".into()]) {
+            for domain in partition.domains.iter().cloned().chain(["unheard-of".into()]) {
                 let (reservation, partition) = (reservation.clone(), partition.name.clone());
                 let price = PRICES[below(PRICES.len())];
                 domains.push(WarmDomain { reservation, partition, domain, price });

@@ -351,6 +351,7 @@ fn public_fields_have_typed_names() {
         "partition",
         "domain",
         "domains",
+        "survives",
         // Rows of the file of an extra column.
         "keys",
         // Words of a file, before they are checked.
