@@ -162,8 +162,7 @@ pub fn quote(context: &QuoteContext, request: &CapacityRequest) -> Result<Quoted
         };
         shortfall.searched(&searched);
         shortfall.lack_of_room(&policies.full, &searched);
-        let by_domain = named.iter().any(|of| of.limit == LimitName::FaultDomains);
-        if surely_missing > Rru::ZERO && !policies.in_proof && !by_domain {
+        if surely_missing > Rru::ZERO && !policies.in_proof {
             named.iter_mut().for_each(Limit::proved);
         }
         if policies.in_proof && policies.is_known && policies.full.is_empty() {

@@ -1,7 +1,8 @@
 //! Plans that the clock cuts: what they offer is granted, and they find what the next solve finds.
 
 use crate::world::{
-    self, Clock, Shape, TINY, TOWN, Unhurried, config, for_each, shortfalls, snapshot, worlds,
+    self, Clock, Shape, TINY, TOWN, Unhurried, config, crossed, for_each, shortfalls, snapshot,
+    worlds,
 };
 use async_solver::{Concession, Means, OfferedPlan, QuoteContext, Quoted, SolveEnv, quote, solve};
 use fleet::audit::audit;
@@ -129,6 +130,33 @@ fn reason_and_limits_agree() {
     println!("{agree} of {named} reasons are among the limits");
     assert!(named >= 8, "{named} are too few to tell");
     assert!(agree * 8 >= named * 7, "{agree} of {named} reasons are among the limits");
+}
+
+/// A domain that the reason blames is the limit in the way, and no other reason names that limit.
+#[test]
+fn domains_are_blamed_and_named_together() {
+    let (number, blamed) = (Cell::new(0_usize), Cell::new(0));
+    // Domains alone: what else is in the way is often first.
+    let of_domains = worlds(TINY).prop_map(|world| {
+        let mut world = crossed(world);
+        world.reservations.iter_mut().for_each(|of| of.msb_buffer = false);
+        world.affinity.clear();
+        world
+    });
+    for_each(200, of_domains, |world| {
+        let snapshot = snapshot(&world);
+        number.set(number.get() + 1);
+        let request = grown(&world, 1.0 + (number.get() % 9) as f64);
+        let answer = ask(&snapshot, &request, &[], CUTS[number.get() % CUTS.len()]);
+        let Some(refusal) = &answer.refusal else { return };
+        let limits: Vec<LimitName> = refusal.limits.iter().map(|of| of.limit).collect();
+        let is_blamed = refusal.shortfall.reason == ShortfallReason::FaultDomain;
+        assert_eq!(is_blamed, limits == [LimitName::FaultDomains], "{limits:?}");
+        assert_eq!(is_blamed, limits.contains(&LimitName::FaultDomains), "{limits:?}");
+        blamed.set(blamed.get() + usize::from(is_blamed));
+    });
+    println!("domains are blamed for {} of {} requests", blamed.get(), number.get());
+    assert!(blamed.get() >= 5, "{} are too few to tell", blamed.get());
 }
 
 /// A part is granted at no higher a price than the same amount is offered at.

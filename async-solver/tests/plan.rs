@@ -221,7 +221,7 @@ fn least_in(region: &RegionSnapshot, answer: &Quoted, limits: Option<&Stated>) -
 fn refusals_are_true_and_rarely_premature() {
     let (all, refused, best, proved) = (Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0));
     let shares = Cell::new(0);
-    let by_domain = Cell::new(0);
+    let (by_domain, counted) = (Cell::new(0), Cell::new(0));
     let some_crossed =
         worlds(TINY).prop_map(|of| if of.servers.len() % 3 == 0 { crossed(of) } else { of });
     for_each(400, some_crossed, |world| {
@@ -241,6 +241,11 @@ fn refusals_are_true_and_rarely_premature() {
         let reason = answer.refusal.as_ref().map(|of| of.shortfall.reason);
         assert!(reason != Some(ShortfallReason::NoRegress) || surely > 0.0, "said without a proof");
         assert_eq!(answer.refusal.is_some(), short > Rru::ZERO);
+        let said = answer.refusal.as_ref().map_or("", |of| &of.shortfall.sentence);
+        if said.starts_with("of all its servers") {
+            assert!(least > 0.0, "{said}, but nothing must be missing");
+            counted.set(counted.get() + 1);
+        }
         let mut of_msbs = answer.region.clone();
         of_msbs.reservations.iter_mut().for_each(|of| of.survives.clear());
         let is_by_domain = missing > 0.0 && least_in(&of_msbs, &answer, None) < least - 1e-6;
@@ -261,9 +266,11 @@ fn refusals_are_true_and_rarely_premature() {
     let shares = shares.get();
     println!(
         "{refused} of {all} refused ({shares} with datacenter shares): {best} rightly to the last RRU, \
-         {proved} with a proof, {} with domains in the way",
-        by_domain.get()
+         {proved} with a proof, {} with domains in the way, {} by a count",
+        by_domain.get(),
+        counted.get()
     );
+    assert!(counted.get() >= 2, "{} refusals count the servers outside", counted.get());
     assert!(by_domain.get() >= 10, "{} refusals by domains are too few", by_domain.get());
     assert!(
         shares * 3 >= all,

@@ -11,7 +11,7 @@ use report::number::{bytes, count, decimal, seconds};
 const SIZES: [f64; 5] = [0.1, 0.3, 1.0, 3.0, 10.0];
 
 /// The generator makes no smaller regions and none larger.
-const SERVERS: (usize, usize) = (1_000, 1_000_000);
+const SERVERS: (usize, usize) = (1_000, 10_000_000);
 
 /// What growth is looked at along: the paper's assignment variables, and what a size is without
 /// knowing how it is solved. A reservation and a hardware type it may use are a pair.

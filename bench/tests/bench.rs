@@ -72,8 +72,9 @@ fn hard_starts_show_how_far_away_they_are() {
             found["region"]["origin"].as_str().is_some_and(|of| of.contains(origin)),
             "{found}"
         );
-        let [start, beside] = ["solver", "greedy"]
-            .map(|rival| ["start", "start_short_rru"].map(|of| member(&found, rival)[of].as_f64()));
+        let [start, beside] = ["solver", "greedy"].map(|rival| {
+            ["start", "start_short_servers"].map(|of| member(&found, rival)[of].as_f64())
+        });
         assert_eq!(start, beside);
         start.map(|of| of.expect("a bound, and capacity"))
     };

@@ -34,7 +34,7 @@ use crate::reservation::{ReplicaRule, ReservationKind};
 use crate::rru::Rru;
 use crate::snapshot::RegionSnapshot;
 use crate::targets::Targets;
-use domains::WorstDomain;
+use domains::{Narrowest, WorstDomain};
 use grant::{Ask, Offer};
 use hardware::Shortage;
 use ledger::{Held, Ledger};
@@ -189,6 +189,8 @@ pub struct Explainer<'a> {
     borrowed: Vec<usize>,
     /// The worst loss of a domain, of reservations that survive more than MSBs.
     domains: BTreeMap<ReservationIx, WorstDomain>,
+    /// Who holds each server, where a reservation survives the loss of domains.
+    holders: Option<Vec<Option<ReservationIx>>>,
 }
 
 impl<'a> Explainer<'a> {
@@ -205,7 +207,9 @@ impl<'a> Explainer<'a> {
             }
         }
         let domains = WorstDomain::of_all(snapshot, targets);
-        Explainer { ledger: Ledger::new(snapshot, targets), unavailable, borrowed, domains }
+        let holders = snapshot.crossing_reservation().map(|_| targets.holders().to_vec());
+        let ledger = Ledger::new(snapshot, targets);
+        Explainer { ledger, unavailable, borrowed, domains, holders }
     }
 
     /// Everything about one reservation.
@@ -310,10 +314,18 @@ impl<'a> Explainer<'a> {
         };
         let (mut reason, worst) = (self.reason(ix, &evidence, shortage), self.domains.get(&ix));
         let mut sentence = self.sentence(ix, missing, reason, &hardware, &evidence);
-        // Evidence speaks of MSBs. Where the loss of none of these leaves less, a domain is in the way.
-        let by_domain = worst.filter(|worst| worst.left() <= after_msb);
-        if let Some(worst) = by_domain.filter(|_| reason == ShortfallReason::NotFoundInTime) {
-            (reason, sentence) = (ShortfallReason::FaultDomain, worst.sentence(capacity));
+        // Evidence speaks of MSBs. A domain is in the way where too few servers are outside of it, or where what is held
+        // survives the loss of any MSB.
+        let is_others = matches!(reason, ShortfallReason::NoRegress | ShortfallReason::Priority);
+        if is_others || reason == ShortfallReason::NotFoundInTime {
+            let snapshot = self.ledger.snapshot;
+            let narrowest = self.holders.as_ref();
+            let narrowest = narrowest.and_then(|holders| Narrowest::of(snapshot, holders, ix));
+            let counted = narrowest.and_then(|of| of.in_the_way(capacity, is_others));
+            let held = worst.filter(|_| after_msb >= capacity && !is_others);
+            if let Some(why) = counted.or_else(|| Some(held?.sentence(capacity))) {
+                (reason, sentence) = (ShortfallReason::FaultDomain, why);
+            }
         }
         let held_by = holders::holders(&self.ledger, ix);
         Shortfall { missing, reason, sentence, hardware, evidence, held_by }
@@ -562,10 +574,12 @@ impl<'a> Explainer<'a> {
     /// An irreducible set of limits that blocks a reservation: with any one of them lifted, besides
     /// the limits that are not in the set, its request could be granted. Empty if it is not short.
     pub fn limits(&self, ix: ReservationIx) -> Vec<Limit> {
-        let Some(Shortfall { reason, .. }) = self.shortfall_of(ix) else { return Vec::new() };
-        let mut limits = limits::limits(&self.ledger, ix, reason);
-        limits.extend(self.limit_of_domains(ix));
-        limits
+        let Some(short) = self.shortfall_of(ix) else { return Vec::new() };
+        if short.reason == ShortfallReason::FaultDomain {
+            let (limit, without) = (LimitName::FaultDomains, short.evidence.within_affinity);
+            return vec![Limit { limit, without, sentence: short.sentence }];
+        }
+        limits::limits(&self.ledger, ix, short.reason)
     }
 
     /// The least tolerance of its datacenter shares, in steps of 0.01, with which its own and free

@@ -31,7 +31,9 @@ pub fn load(folder: &Path) -> Result<Option<WarmStart>> {
 
 /// The serialized form.
 pub fn to_json(warm: &WarmStart) -> Value {
-    json!({ "format": WARM_FORMAT, "prices": warm.prices })
+    let mut document = serde_json::to_value(warm).expect("numbers and names");
+    document["format"] = json!(WARM_FORMAT);
+    document
 }
 
 fn of_json(mut json: Value) -> Result<WarmStart> {
@@ -46,7 +48,7 @@ fn of_json(mut json: Value) -> Result<WarmStart> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use async_solver::WarmPrice;
+    use async_solver::{WarmDomain, WarmLimit, WarmPrice};
     use std::time::Instant;
 
     #[test]
@@ -56,7 +58,14 @@ mod tests {
         let file = folder.path().join(datasets::schema::WARM_FILE);
         assert_eq!(read(folder.path(), &reporter), None);
         let price = WarmPrice { msb: "m0".into(), hardware_type: "t".into(), price: 0.1 };
-        let warm = WarmStart { prices: vec![price], ..WarmStart::default() };
+        let limit = WarmLimit { name: "power: m0".into(), price: 0.2 };
+        let domain = WarmDomain {
+            reservation: "web".into(),
+            partition: "switch".into(),
+            domain: "s0".into(),
+            price: 0.3,
+        };
+        let warm = WarmStart { prices: vec![price], limits: vec![limit], domains: vec![domain] };
         let text = to_json(&warm).to_string();
         std::fs::write(&file, &text).expect("written");
         assert_eq!(read(folder.path(), &reporter), Some(warm.clone()));

@@ -14,7 +14,7 @@ pub(super) const QUOTA_EXCEEDED: &str = "quota_exceeded";
 const REJECTED: &str = "rejected";
 
 /// All codes of refusals: reasons of `fleet::explain`, limits, and admission's own.
-pub const REASONS: [&str; 22] = [
+pub const REASONS: [&str; 23] = [
     ShortfallReason::NoEligibleHardware.as_str(),
     ShortfallReason::HardwareUnavailable.as_str(),
     ShortfallReason::AllowedDatacenters.as_str(),
@@ -31,6 +31,7 @@ pub const REASONS: [&str; 22] = [
     "shared_buffers",
     "held_by_others",
     "hardware_types",
+    "fault_domains",
     "region",
     QUOTA_EXCEEDED,
     "request_invalid",
@@ -216,7 +217,7 @@ pub(crate) fn refusal(quote: &Quote) -> RequestRefusal {
 mod tests {
     use super::{GrantDecision, REASONS, grant_decision};
     use broker::{GrantPolicy, RequestChangeKind, RequestSpec};
-    use fleet::explain::ShortfallReason;
+    use fleet::explain::{LimitName, ShortfallReason};
     use fleet::quote::{Grant, Quote};
     use fleet::{CapacityRequest, Rru};
 
@@ -285,5 +286,6 @@ mod tests {
     #[test]
     fn shortfall_reasons_are_refusal_codes() {
         assert!(ShortfallReason::ALL.iter().all(|reason| REASONS.contains(&reason.as_str())));
+        assert!(LimitName::ALL.iter().all(|limit| REASONS.contains(&limit.as_str())));
     }
 }

@@ -1,10 +1,10 @@
 //! The fault domain whose loss takes most of a reservation that survives more than the loss of MSBs.
 
 use super::Explainer;
-use super::limits::{Limit, LimitName};
 use super::text::amounts;
 use crate::audit::ByDomain;
 use crate::id::{Name, ReservationIx};
+use crate::partition::Partition;
 use crate::rru::Rru;
 use crate::snapshot::RegionSnapshot;
 use crate::targets::Targets;
@@ -26,13 +26,77 @@ impl Explainer<'_> {
     }
 }
 
-impl Explainer<'_> {
-    /// The limit that the loss of a domain is, where no loss of an MSB leaves less.
-    pub(super) fn limit_of_domains(&self, ix: ReservationIx) -> Option<Limit> {
-        let capacity = self.ledger.snapshot.reservations[ix.ix()].capacity;
-        let without = self.after_msb(ix).min(capacity);
-        let worst = self.domains.get(&ix).filter(|worst| worst.left() <= without)?;
-        Some(Limit { limit: LimitName::FaultDomains, without, sentence: worst.loss(capacity) })
+/// Servers outside of one domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Outside {
+    partition: Name,
+    domain: Name,
+    /// RRU of them.
+    rru: Rru,
+}
+
+/// Of the domains whose loss a reservation must survive, those that leave it the fewest servers to choose from.
+pub(super) struct Narrowest {
+    /// Of its own and the free servers.
+    within_reach: Outside,
+    /// Of all servers that count for it.
+    in_region: Outside,
+}
+
+impl Narrowest {
+    /// `None` if there are no domains.
+    pub(super) fn of(
+        snapshot: &RegionSnapshot,
+        holders: &[Option<ReservationIx>],
+        ix: ReservationIx,
+    ) -> Option<Narrowest> {
+        let survives = &snapshot.reservations[ix.ix()].survives;
+        let partitions: Vec<&Partition> =
+            survives.iter().map(|of| &snapshot.partitions[of.ix()]).collect();
+        let none = |of: &&Partition| vec![[Rru::ZERO; 2]; of.domains.len()];
+        let mut inside: Vec<Vec<[Rru; 2]>> = partitions.iter().map(none).collect();
+        let mut all = [Rru::ZERO; 2];
+        for (at, (server, holder)) in snapshot.servers.iter().zip(holders).enumerate() {
+            let value = snapshot.value(server, ix);
+            if !server.available || value == Rru::ZERO {
+                continue;
+            }
+            let within_reach = holder.is_none_or(|holder| holder == ix);
+            let counted = [if within_reach { value } else { Rru::ZERO }, value];
+            let domains = partitions.iter().zip(&mut inside);
+            let domains =
+                domains.filter_map(|(of, sums)| Some(&mut sums[of.of_servers[at]? as usize]));
+            for sums in domains.chain([&mut all]) {
+                sums.iter_mut().zip(counted).for_each(|(sum, of)| *sum += of);
+            }
+        }
+        let least = |which: usize| {
+            let outside = partitions.iter().zip(&inside).flat_map(|(of, sums)| {
+                of.domains.iter().zip(sums).map(|(domain, sum)| Outside {
+                    partition: of.name.clone(),
+                    domain: domain.clone(),
+                    rru: all[which] - sum[which],
+                })
+            });
+            outside.min_by_key(|of| of.rru)
+        };
+        Some(Narrowest { within_reach: least(0)?, in_region: least(1)? })
+    }
+
+    /// Why no search can grant a capacity: no servers, or none that no other reservation holds.
+    pub(super) fn in_the_way(&self, capacity: Rru, is_others: bool) -> Option<String> {
+        let (of, whose) = if self.in_region.rru < capacity {
+            (&self.in_region, "all its servers in the region")
+        } else if self.within_reach.rru < capacity && !is_others {
+            (&self.within_reach, "its own and the free servers")
+        } else {
+            return None;
+        };
+        let [rru, capacity] = amounts([of.rru, capacity]);
+        Some(format!(
+            "of {whose}, {rru} RRU are outside of {} {:?}, whose loss must leave {capacity}",
+            of.partition, &*of.domain
+        ))
     }
 }
 
@@ -71,21 +135,17 @@ impl WorstDomain {
     }
 
     /// What is left after it.
-    pub(super) fn left(&self) -> Rru {
+    fn left(&self) -> Rru {
         self.assigned - self.lost
     }
 
     /// Why that leaves a reservation short.
     pub(super) fn sentence(&self, capacity: Rru) -> String {
-        format!("{}; no assignment was found that survives it", self.loss(capacity))
-    }
-
-    /// What it takes and leaves.
-    fn loss(&self, capacity: Rru) -> String {
         let [lost, assigned, left, capacity] =
             amounts([self.lost, self.assigned, self.left(), capacity]);
         format!(
-            "the loss of {} {:?} would take {lost} of its {assigned} RRU and leave {left} of {capacity}",
+            "the loss of {} {:?} would take {lost} of its {assigned} RRU and leave {left} of {capacity}; no \
+             assignment was found that survives it",
             self.partition, &*self.domain
         )
     }

@@ -117,7 +117,7 @@ pub struct Limit {
     /// Which.
     pub limit: LimitName,
     /// What could be granted with only this limit lifted, up to the requested capacity; of a policy, with all groups of
-    /// policies lifted; of domains, what the servers that were found for it guarantee without.
+    /// policies lifted.
     #[serde(rename = "without_rru", serialize_with = "as_rru", deserialize_with = "from_rru")]
     pub without: Rru,
     /// It in its numbers, for people.

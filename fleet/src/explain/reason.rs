@@ -26,7 +26,8 @@ pub enum ShortfallReason {
     InsufficientHardware,
     /// There is enough, but not after the loss of any one MSB.
     MsbBuffer,
-    /// There is enough, but no assignment was found that survives the loss of a fault domain other than an MSB.
+    /// There is enough, but not outside of a fault domain other than an MSB, or no assignment was found that survives the
+    /// loss of one.
     FaultDomain,
     /// There is enough, but not in the datacenters it wants.
     Affinity,

@@ -33,7 +33,7 @@ pub struct PlanWeek<'a> {
     pub lost: Option<&'a str>,
     /// Servers in service.
     pub servers: usize,
-    /// The fewest servers that show all requests.
+    /// The fewest servers that could meet all requests.
     pub requested: usize,
     /// The fewest servers that cover each shortfall alone.
     pub missing: usize,

@@ -139,7 +139,7 @@ impl Runs<'_> {
     }
 }
 
-/// The fewest servers that show all requests, each reservation alone.
+/// The fewest servers that could meet all requests, each reservation alone.
 fn requested_servers(region: &RegionSnapshot) -> usize {
     region.reservations.iter().map(|of| of.largest_value().servers_for(of.capacity)).sum()
 }

@@ -44,7 +44,7 @@ pub(super) struct Case {
     pub(super) msb_lost: Option<String>,
     /// Servers in service.
     pub(super) servers: usize,
-    /// The fewest servers that show all requests: each reservation counts RRU of its own, so they are not added.
+    /// The fewest servers that could meet all requests: each reservation counts RRU of its own, so they are not added.
     pub(super) requested_servers: usize,
     /// The fewest servers that cover each shortfall alone.
     pub(super) missing_servers: usize,
