@@ -132,7 +132,7 @@ fn reason_and_limits_agree() {
     assert!(agree * 8 >= named * 7, "{agree} of {named} reasons are among the limits");
 }
 
-/// A domain that the reason blames is the limit in the way, and no other reason names that limit.
+/// A domain that the reason blames is among the limits in the way.
 #[test]
 fn domains_are_blamed_and_named_together() {
     let (number, blamed) = (Cell::new(0_usize), Cell::new(0));
@@ -151,8 +151,11 @@ fn domains_are_blamed_and_named_together() {
         let Some(refusal) = &answer.refusal else { return };
         let limits: Vec<LimitName> = refusal.limits.iter().map(|of| of.limit).collect();
         let is_blamed = refusal.shortfall.reason == ShortfallReason::FaultDomain;
-        assert_eq!(is_blamed, limits == [LimitName::FaultDomains], "{limits:?}");
-        assert_eq!(is_blamed, limits.contains(&LimitName::FaultDomains), "{limits:?}");
+        assert!(!is_blamed || limits.contains(&LimitName::FaultDomains), "{limits:?}");
+        // What could be granted with a limit lifted is no less than what is.
+        for limit in refusal.limits.iter().filter(|of| of.limit == LimitName::FaultDomains) {
+            assert!(limit.without >= answer.granted, "{limit}, {} granted", answer.granted);
+        }
         blamed.set(blamed.get() + usize::from(is_blamed));
     });
     println!("domains are blamed for {} of {} requests", blamed.get(), number.get());

@@ -575,11 +575,12 @@ impl<'a> Explainer<'a> {
     /// the limits that are not in the set, its request could be granted. Empty if it is not short.
     pub fn limits(&self, ix: ReservationIx) -> Vec<Limit> {
         let Some(short) = self.shortfall_of(ix) else { return Vec::new() };
-        if short.reason == ShortfallReason::FaultDomain {
+        let limits = limits::limits(&self.ledger, ix, short.reason, self.holders.as_deref());
+        if limits.is_empty() && short.reason == ShortfallReason::FaultDomain {
             let (limit, without) = (LimitName::FaultDomains, short.evidence.within_affinity);
             return vec![Limit { limit, without, sentence: short.sentence }];
         }
-        limits::limits(&self.ledger, ix, short.reason)
+        limits
     }
 
     /// The least tolerance of its datacenter shares, in steps of 0.01, with which its own and free

@@ -2,7 +2,7 @@
 
 use crate::world::{World, find, targets};
 use fleet::audit::audit;
-use fleet::explain::{ShortfallReason, explain};
+use fleet::explain::{Explainer, LimitName, ShortfallReason, explain};
 use fleet::{PartitionColumn, RegionSnapshot, Rru, SurvivesRow, Table};
 
 /// A column of servers by prefix of their ids; those without a prefix have no domain.
@@ -81,6 +81,28 @@ fn a_domain_is_the_reason_where_msbs_leave_enough() {
                 found that survives it";
     assert_eq!(short.sentence, said);
     assert_eq!(found.guaranteed, Rru::units(2));
+}
+
+#[test]
+fn limits_count_what_domains_leave() {
+    let limits = |capacity: f64| {
+        let snapshot = switched(capacity).hold("web", "m").build();
+        let today = targets(&snapshot, &[]);
+        let explainer = Explainer::new(&snapshot, &today);
+        let web = find(&snapshot, "web");
+        let reason = explainer.shortfall_of(web).expect("it is short").reason;
+        let named = explainer.limits(web).into_iter();
+        (reason, named.map(|of| (of.limit, of.without, of.sentence)).collect::<Vec<_>>())
+    };
+    // Twelve: eight without an MSB, six without s0.
+    let why = "of all its servers in the region, 6 RRU are outside of switch \"s0\", whose loss must leave 8";
+    let of_domain = (LimitName::FaultDomains, Rru::units(8), why.to_owned());
+    assert_eq!(limits(8.0), (ShortfallReason::FaultDomain, vec![of_domain]));
+    // Both are in the way of ten. That MSBs alone are lifted leaves what switches leave.
+    let (reason, named) = limits(10.0);
+    assert_eq!(reason, ShortfallReason::MsbBuffer);
+    let [(LimitName::MsbBuffer, without, _)] = &named[..] else { panic!("{named:?}") };
+    assert_eq!(*without, Rru::units(6));
 }
 
 #[test]

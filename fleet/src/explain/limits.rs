@@ -6,6 +6,7 @@
 //! (as an irreducible infeasible subsystem of a linear program is). There may be other such sets; the
 //! order in which limits are tried prefers to blame what an owner can change.
 
+use super::domains::Narrowest;
 use super::grant::{Ask, Offer};
 use super::ledger::{Held, Ledger};
 use super::reason::ShortfallReason;
@@ -15,6 +16,7 @@ use crate::audit::{as_rru, from_rru};
 use crate::id::{HardwareTypeIx, MsbIx, ReservationIx};
 use crate::reservation::ReservationKind;
 use crate::rru::Rru;
+use crate::server::Server;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -63,7 +65,7 @@ impl LimitName {
     ];
 
     /// Those that can be lifted, in the order in which they are acquitted.
-    const LIFTED: [LimitName; 8] = [
+    const LIFTED: [LimitName; 9] = [
         LimitName::UnavailableServers,
         LimitName::SharedBuffers,
         LimitName::HeldByOthers,
@@ -72,6 +74,7 @@ impl LimitName {
         LimitName::Affinity,
         LimitName::ReplicaRule,
         LimitName::MsbBuffer,
+        LimitName::FaultDomains,
     ];
 
     /// The limit that a reason names.
@@ -158,14 +161,21 @@ struct Thought<'a> {
     ledger: &'a Ledger<'a>,
     ix: ReservationIx,
     further: Vec<FurtherType>,
+    /// Who holds each server, where a reservation survives the loss of domains.
+    holders: Option<&'a [Option<ReservationIx>]>,
 }
 
 /// The limits of a reservation that is short, the last to be acquitted first. The one that the reason of the
 /// shortfall names is acquitted last, so that both blame the same where they can.
-pub(super) fn limits(ledger: &Ledger, ix: ReservationIx, reason: ShortfallReason) -> Vec<Limit> {
+pub(super) fn limits(
+    ledger: &Ledger,
+    ix: ReservationIx,
+    reason: ShortfallReason,
+    holders: Option<&[Option<ReservationIx>]>,
+) -> Vec<Limit> {
     let mut order = LimitName::LIFTED;
     order.sort_by_key(|&limit| Some(limit) == LimitName::of(reason));
-    let thought = Thought { ledger, ix, further: further_types(ledger, ix) };
+    let thought = Thought { ledger, ix, further: further_types(ledger, ix), holders };
     if !thought.grants(Lifted::all()) {
         let without = thought.at_best(Lifted::all());
         let sentence = thought.sentence(LimitName::Region);
@@ -195,11 +205,45 @@ pub(super) fn limits(ledger: &Ledger, ix: ReservationIx, reason: ShortfallReason
 
 impl Thought<'_> {
     fn grants(&self, lifted: Lifted) -> bool {
+        let capacity = self.ledger.snapshot.reservations[self.ix.ix()].capacity;
         self.offer(lifted).grants(&self.ask(lifted))
+            && self.after_domains(lifted).is_none_or(|left| left >= capacity)
     }
 
     fn at_best(&self, lifted: Lifted) -> Rru {
-        self.offer(lifted).at_best(&self.ask(lifted))
+        let best = self.offer(lifted).at_best(&self.ask(lifted));
+        self.after_domains(lifted).map_or(best, |left| left.min(best))
+    }
+
+    /// What the servers to choose from are worth outside of the domain that has most of them; `None`: it survives the loss
+    /// of MSBs only.
+    fn after_domains(&self, lifted: Lifted) -> Option<Rru> {
+        let snapshot = self.ledger.snapshot;
+        let reservation = &snapshot.reservations[self.ix.ix()];
+        let holders = self.holders.filter(|_| !lifted.has(LimitName::FaultDomains))?;
+        let further = self.further.iter().filter(|_| lifted.has(LimitName::HardwareTypes));
+        let mut values = vec![Rru::ZERO; snapshot.hardware_types.len()];
+        let own = reservation.rru.iter().copied();
+        for (hardware_type, value) in own.chain(further.map(|of| (of.hardware_type, of.value))) {
+            values[hardware_type.ix()] = value;
+        }
+        let is_there = |server: &Server, holder: Option<ReservationIx>| {
+            let is_free = holder.is_none_or(|of| of == self.ix || lifted.has(self.limit_of(of)));
+            let is_allowed = lifted.has(LimitName::AllowedDatacenters)
+                || reservation.allows(snapshot.datacenter_of(server));
+            is_allowed
+                && if server.available {
+                    is_free
+                } else {
+                    lifted.has(LimitName::UnavailableServers)
+                }
+        };
+        Narrowest::outside(snapshot, &reservation.survives, |at| {
+            let server = &snapshot.servers[at];
+            let value = values[server.hardware_type.ix()];
+            if is_there(server, holders[at]) { value } else { Rru::ZERO }
+        })
+        .map(|of| of.rru)
     }
 
     fn ask(&self, lifted: Lifted) -> Ask {
@@ -326,7 +370,12 @@ impl Thought<'_> {
                      left after the worst loss"
                 )
             }
-            LimitName::FaultDomains => "the loss of a domain would leave less".to_owned(),
+            LimitName::FaultDomains => {
+                let narrowest = self.holders.and_then(|holders| {
+                    Narrowest::of(self.ledger.snapshot, holders, self.ix)
+                });
+                narrowest.map(|of| of.sentence(reservation.capacity)).unwrap_or_default()
+            }
             LimitName::Policy => "a policy leaves no room for more".to_owned(),
             LimitName::Region => {
                 "the region has too few servers, even with all servers of other reservations and shared \
