@@ -12,6 +12,7 @@ mod hardware;
 mod holders;
 mod ledger;
 mod limits;
+mod outside;
 mod reason;
 mod relax;
 mod searched;
@@ -34,7 +35,7 @@ use crate::reservation::{ReplicaRule, ReservationKind};
 use crate::rru::Rru;
 use crate::snapshot::RegionSnapshot;
 use crate::targets::Targets;
-use domains::{Narrowest, WorstDomain};
+use domains::WorstDomain;
 use grant::{Ask, Offer};
 use hardware::Shortage;
 use ledger::{Held, Ledger};
@@ -277,29 +278,19 @@ impl<'a> Explainer<'a> {
             by_msb,
             worst_msb,
             shortfall: short.then(|| self.shortfall(ix, after_msb)),
-            relaxations: if short {
-                relax::relaxations(&self.ledger, ix, guaranteed)
-            } else {
-                Vec::new()
-            },
+            relaxations: if short { self.relaxations(ix, guaranteed) } else { Vec::new() },
         }
     }
 
     /// Why a reservation is short; `None` if it is not.
     pub fn shortfall_of(&self, ix: ReservationIx) -> Option<Shortfall> {
         let reservation = &self.ledger.snapshot.reservations[ix.ix()];
-        let after_msb = self.after_msb(ix);
-        let short = reservation.capacity > self.after_domains(ix, after_msb);
-        short.then(|| self.shortfall(ix, after_msb))
-    }
-
-    /// What the loss of any one MSB leaves of a reservation that survives it; what it has, of any other.
-    fn after_msb(&self, ix: ReservationIx) -> Rru {
-        let reservation = &self.ledger.snapshot.reservations[ix.ix()];
         let held = self.ledger.offer(&reservation.rru, &reservation.allowed_datacenters, |ty| {
             self.ledger.held_by(ix, ty).iter().map(|entry| (entry.msb, entry.servers))
         });
-        held.guaranteed(reservation.msb_buffer)
+        let after_msb = held.guaranteed(reservation.msb_buffer);
+        let short = reservation.capacity > self.after_domains(ix, after_msb);
+        short.then(|| self.shortfall(ix, after_msb))
     }
 
     /// `after_msb`: what the loss of any one MSB leaves.
@@ -312,20 +303,11 @@ impl<'a> Explainer<'a> {
         } else {
             hardware::tightest(&self.ledger, ix)
         };
-        let (mut reason, worst) = (self.reason(ix, &evidence, shortage), self.domains.get(&ix));
+        let mut reason = self.reason(ix, &evidence, shortage);
         let mut sentence = self.sentence(ix, missing, reason, &hardware, &evidence);
-        // Evidence speaks of MSBs. A domain is in the way where too few servers are outside of it, or where what is held
-        // survives the loss of any MSB.
-        let is_others = matches!(reason, ShortfallReason::NoRegress | ShortfallReason::Priority);
-        if is_others || reason == ShortfallReason::NotFoundInTime {
-            let snapshot = self.ledger.snapshot;
-            let narrowest = self.holders.as_ref();
-            let narrowest = narrowest.and_then(|holders| Narrowest::of(snapshot, holders, ix));
-            let counted = narrowest.and_then(|of| of.in_the_way(capacity, is_others));
-            let held = worst.filter(|_| after_msb >= capacity && !is_others);
-            if let Some(why) = counted.or_else(|| Some(held?.sentence(capacity))) {
-                (reason, sentence) = (ShortfallReason::FaultDomain, why);
-            }
+        // Evidence speaks of MSBs.
+        if let Some(why) = self.domain_in_the_way(ix, reason, after_msb) {
+            (reason, sentence) = (ShortfallReason::FaultDomain, why);
         }
         let held_by = holders::holders(&self.ledger, ix);
         Shortfall { missing, reason, sentence, hardware, evidence, held_by }
@@ -576,11 +558,7 @@ impl<'a> Explainer<'a> {
     pub fn limits(&self, ix: ReservationIx) -> Vec<Limit> {
         let Some(short) = self.shortfall_of(ix) else { return Vec::new() };
         let limits = limits::limits(&self.ledger, ix, short.reason, self.holders.as_deref());
-        if limits.is_empty() && short.reason == ShortfallReason::FaultDomain {
-            let (limit, without) = (LimitName::FaultDomains, short.evidence.within_affinity);
-            return vec![Limit { limit, without, sentence: short.sentence }];
-        }
-        limits
+        if limits.is_empty() { domains::limit(short).into_iter().collect() } else { limits }
     }
 
     /// The least tolerance of its datacenter shares, in steps of 0.01, with which its own and free

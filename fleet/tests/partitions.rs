@@ -2,7 +2,7 @@
 
 use crate::world::{World, find, targets};
 use fleet::audit::audit;
-use fleet::explain::{Explainer, LimitName, ShortfallReason, explain};
+use fleet::explain::{Explainer, LimitName, Relaxation, ShortfallReason, explain};
 use fleet::{PartitionColumn, RegionSnapshot, Rru, SurvivesRow, Table};
 
 /// A column of servers by prefix of their ids; those without a prefix have no domain.
@@ -96,6 +96,9 @@ fn limits_count_what_domains_leave() {
     };
     // Twelve: eight without an MSB, six without s0.
     let why = "of all its servers in the region, 6 RRU are outside of switch \"s0\", whose loss must leave 8";
+    let snapshot = switched(8.0).hold("web", "m").build();
+    let found = explain(&snapshot, &targets(&snapshot, &[]), find(&snapshot, "web"));
+    assert_eq!(found.relaxations, [Relaxation::FewerRru { grantable: Rru::units(6) }]);
     let of_domain = (LimitName::FaultDomains, Rru::units(8), why.to_owned());
     assert_eq!(limits(8.0), (ShortfallReason::FaultDomain, vec![of_domain]));
     // Both are in the way of ten. That MSBs alone are lifted leaves what switches leave.

@@ -1,10 +1,13 @@
 //! The fault domain whose loss takes most of a reservation that survives more than the loss of MSBs.
 
-use super::Explainer;
+use super::limits::{Limit, LimitName};
+use super::outside::Narrowest;
+use super::reason::ShortfallReason;
+use super::relax::{self, Relaxation};
 use super::text::amounts;
+use super::{Explainer, Shortfall};
 use crate::audit::ByDomain;
-use crate::id::{Name, PartitionIx, ReservationIx};
-use crate::partition::Partition;
+use crate::id::{Name, ReservationIx};
 use crate::rru::Rru;
 use crate::snapshot::RegionSnapshot;
 use crate::targets::Targets;
@@ -20,96 +23,55 @@ pub(super) struct WorstDomain {
 }
 
 impl Explainer<'_> {
+    /// Why a domain is in the way: too few servers are outside of it, or what is held survives the loss of any MSB.
+    /// `reason`: what is in the way as far as MSBs go.
+    pub(super) fn domain_in_the_way(
+        &self,
+        ix: ReservationIx,
+        reason: ShortfallReason,
+        after_msb: Rru,
+    ) -> Option<String> {
+        let is_others = matches!(reason, ShortfallReason::NoRegress | ShortfallReason::Priority);
+        if !is_others && reason != ShortfallReason::NotFoundInTime {
+            return None;
+        }
+        let capacity = self.ledger.snapshot.reservations[ix.ix()].capacity;
+        let counted = self.narrowest(ix).and_then(|of| of.in_the_way(capacity, is_others));
+        let worst = self.domains.get(&ix).filter(|_| after_msb >= capacity && !is_others);
+        counted.or_else(|| Some(worst?.sentence(capacity)))
+    }
+
+    fn narrowest(&self, ix: ReservationIx) -> Option<Narrowest> {
+        Narrowest::of(self.ledger.snapshot, self.holders.as_ref()?, ix)
+    }
+
+    /// Every single relaxation that would grant a reservation that is short. Where too few of its own and the free servers
+    /// are outside of a domain, that is to ask for less.
+    pub(super) fn relaxations(&self, ix: ReservationIx, guaranteed: Rru) -> Vec<Relaxation> {
+        let found = relax::relaxations(&self.ledger, ix, guaranteed);
+        let capacity = self.ledger.snapshot.reservations[ix.ix()].capacity;
+        let outside = self.narrowest(ix).map(|of| of.within_reach.rru);
+        let Some(outside) = outside.filter(|outside| *outside < capacity) else { return found };
+        let less = found.into_iter().find_map(|of| match of {
+            Relaxation::FewerRru { grantable } => Some(grantable),
+            _ => None,
+        });
+        let grantable = less.map_or(outside, |less| less.min(outside)).max(guaranteed);
+        let some = (grantable > Rru::ZERO).then_some(Relaxation::FewerRru { grantable });
+        some.into_iter().collect()
+    }
+
     /// What is guaranteed where the loss of a domain other than an MSB leaves less.
     pub(super) fn after_domains(&self, ix: ReservationIx, guaranteed: Rru) -> Rru {
         self.domains.get(&ix).map_or(guaranteed, |worst| guaranteed.min(worst.left()))
     }
 }
 
-/// Servers outside of one domain.
-pub(super) struct Outside {
-    partition: Name,
-    domain: Name,
-    /// RRU of them.
-    pub(super) rru: Rru,
-}
-
-/// Of the domains whose loss a reservation must survive, those that leave it the fewest servers to choose from.
-pub(super) struct Narrowest {
-    /// Of its own and the free servers.
-    within_reach: Outside,
-    /// Of all servers that count for it.
-    in_region: Outside,
-}
-
-impl Narrowest {
-    /// `None` if there are no domains.
-    pub(super) fn of(
-        snapshot: &RegionSnapshot,
-        holders: &[Option<ReservationIx>],
-        ix: ReservationIx,
-    ) -> Option<Narrowest> {
-        let outside = |is_there: fn(Option<ReservationIx>, ReservationIx) -> bool| {
-            Narrowest::outside(snapshot, &snapshot.reservations[ix.ix()].survives, |at| {
-                let server = &snapshot.servers[at];
-                let counts = server.available && is_there(holders[at], ix);
-                if counts { snapshot.value(server, ix) } else { Rru::ZERO }
-            })
-        };
-        let within_reach = outside(|holder, ix| holder.is_none_or(|holder| holder == ix))?;
-        Some(Narrowest { within_reach, in_region: outside(|_, _| true)? })
-    }
-
-    /// The domain of these partitions with the least RRU outside of it. `value`: of a server, by its position.
-    pub(super) fn outside(
-        snapshot: &RegionSnapshot,
-        survives: &[PartitionIx],
-        value: impl Fn(usize) -> Rru,
-    ) -> Option<Outside> {
-        let partitions: Vec<&Partition> =
-            survives.iter().map(|of| &snapshot.partitions[of.ix()]).collect();
-        let mut inside: Vec<Vec<Rru>> =
-            partitions.iter().map(|of| vec![Rru::ZERO; of.domains.len()]).collect();
-        let mut all = Rru::ZERO;
-        for at in 0..snapshot.servers.len() {
-            let value = value(at);
-            all += value;
-            for (of, sums) in partitions.iter().zip(&mut inside) {
-                if let Some(domain) = of.of_servers[at] {
-                    sums[domain as usize] += value;
-                }
-            }
-        }
-        let outside = partitions.iter().zip(&inside).flat_map(|(of, sums)| {
-            of.domains.iter().zip(sums).map(|(domain, &sum)| Outside {
-                partition: of.name.clone(),
-                domain: domain.clone(),
-                rru: all - sum,
-            })
-        });
-        outside.min_by_key(|of| of.rru)
-    }
-
-    /// Why no search can grant a capacity: no servers, or none that no other reservation holds.
-    pub(super) fn in_the_way(&self, capacity: Rru, is_others: bool) -> Option<String> {
-        let is_counted =
-            self.in_region.rru < capacity || self.within_reach.rru < capacity && !is_others;
-        is_counted.then(|| self.sentence(capacity))
-    }
-
-    /// The servers outside, counted.
-    pub(super) fn sentence(&self, capacity: Rru) -> String {
-        let (of, whose) = if self.in_region.rru < capacity {
-            (&self.in_region, "all its servers in the region")
-        } else {
-            (&self.within_reach, "its own and the free servers")
-        };
-        let [rru, capacity] = amounts([of.rru, capacity]);
-        format!(
-            "of {whose}, {rru} RRU are outside of {} {:?}, whose loss must leave {capacity}",
-            of.partition, &*of.domain
-        )
-    }
+/// The limit that a domain is where the search found no assignment that survives its loss.
+pub(super) fn limit(of: Shortfall) -> Option<Limit> {
+    let (limit, without) = (LimitName::FaultDomains, of.evidence.within_affinity);
+    let is_blamed = of.reason == ShortfallReason::FaultDomain;
+    is_blamed.then_some(Limit { limit, without, sentence: of.sentence })
 }
 
 impl WorstDomain {

@@ -6,9 +6,9 @@
 //! (as an irreducible infeasible subsystem of a linear program is). There may be other such sets; the
 //! order in which limits are tried prefers to blame what an owner can change.
 
-use super::domains::Narrowest;
 use super::grant::{Ask, Offer};
 use super::ledger::{Held, Ledger};
+use super::outside::Narrowest;
 use super::reason::ShortfallReason;
 use super::relax::{FurtherType, ask, further_types};
 use super::text::{amount, amounts, counted};
