@@ -37,7 +37,7 @@ impl Crossing {
     /// The same domains, of some of the items.
     pub fn of_items(&self, items: &[usize]) -> Crossing {
         let domain = items.iter().map(|&item| self.domain[item]).collect();
-        Crossing { domain, ..self.clone() }
+        Crossing { domain, ids: self.ids.clone(), first: self.first }
     }
 
     /// How many domains have items.

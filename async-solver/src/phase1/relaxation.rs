@@ -1,4 +1,4 @@
-//! The linear relaxation of a tiny region, by HiGHS' simplex.
+//! The linear relaxation, by HiGHS' simplex: of a tiny region, or where a reservation is short because of domains.
 
 use super::{Run, rounded_down};
 use crate::bound::{DualPoint, VolumeAlgorithm, VolumeParams};

@@ -3,12 +3,18 @@
 use crate::folder::Folder;
 use std::fs;
 
-#[test]
-fn switches_are_survived_and_reported() {
+/// A region of five services that survive the loss of any one switch.
+fn switched() -> Folder {
     let place = Folder::new();
     let of =
         "snapshot generate --servers 1000 --reservations 5 --msbs 12 --switches 12 --out region";
     place.ras(of).code(0);
+    place
+}
+
+#[test]
+fn switches_are_survived_and_reported() {
+    let place = switched();
     let report = place.ras_json("solve region --out result --deadline 20s");
     let rows = report["reservations"].as_array().expect("rows");
     let losses: Vec<_> = rows.iter().filter_map(|row| row["partitions"].as_array()).collect();
@@ -25,10 +31,7 @@ fn switches_are_survived_and_reported() {
 
 #[test]
 fn plans_survive_switches_too() {
-    let place = Folder::new();
-    let of =
-        "snapshot generate --servers 1000 --reservations 5 --msbs 12 --switches 12 --out region";
-    place.ras(of).code(0);
+    let place = switched();
     place.write("more.yaml", "reservation_id: counted-03\ncapacity_rru: 300\n");
     let plan = "snapshot plan region --deadline 20s --request";
     let granted = place.ras(&format!("{plan} more.yaml")).code(0).stdout();
