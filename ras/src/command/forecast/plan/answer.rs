@@ -171,8 +171,8 @@ pub(super) fn text(answer: &Answer) -> String {
             "owner",
             "short from",
             "",
-            "requested",
-            "missing at worst",
+            "requested RRU",
+            "missing RRU at worst",
             "in week",
             "would help",
         ];
@@ -213,8 +213,8 @@ fn cases(answer: &Answer) -> Table {
         "date",
         "",
         "servers",
-        "requested",
-        "missing",
+        "requested servers",
+        "missing servers",
         "short",
         "fewest servers that cover it",
     ];
