@@ -4,6 +4,7 @@
 use crate::cluster::{Assignment, NodeIx, ReplicaIx};
 use crate::cost::Costs;
 use crate::limits::{Limits, Progress};
+use crate::overload::Overload;
 use crate::random::Random;
 use crate::state::{State, sizes};
 use std::sync::{Mutex, PoisonError};
@@ -19,6 +20,7 @@ const MEASURED: u64 = 64;
 /// The first temperature where there is time for 1,000 moves of each replica or more, in typical changes.
 /// With less time it is lower: more heat than can be cooled slowly is wasted.
 const HEAT: f64 = 10.0;
+const MOVES_OF_HEAT: f64 = 1_000.0;
 /// The temperature at which cooling ends, in typical changes: below it next to nothing is accepted that costs
 /// something.
 const COLD: f64 = 0.01;
@@ -56,6 +58,28 @@ const REBUILT_LEAST: usize = 2;
 const REBUILT_MOST: usize = 4;
 const TAKEN: usize = 8;
 
+/// One shift in this many is to the replica's node of today, and one swap in this many with a replica there: what
+/// is at home frees what it held in transit elsewhere.
+const HOME: usize = 3;
+
+/// The share of random steps with room below which nodes are crowded. Where replicas also hold what they leave while
+/// they move, the first part of the search then passes through assignments without room for everything.
+const CROWDED: f64 = 0.5;
+/// Moves of each replica below which there is no time for that, and for each pass: a longer one ends no better, but two
+/// differ.
+const MOVES_THROUGH_CROWDS: f64 = 1_000.0;
+const MOVES_OF_A_PASS: f64 = 120_000.0;
+/// The share of the search at which it ends: with an assignment that has room, or at the latest with today's.
+const CROWDS_END: f64 = 0.6;
+const CROWDS_END_AT_LATEST: f64 = 0.8;
+/// The temperatures at which it begins and ends, in typical changes.
+const CROWDS_HEAT: f64 = 20.0;
+const CROWDS_COLD: f64 = 1.0;
+/// The price of a lack as large as an average replica at its beginning and at its end, in typical changes; it
+/// rises from this share of the search on.
+const PRICES: (f64, f64) = (800.0, 3_000.0);
+const PRICES_RISE: f64 = 0.3;
+
 /// A step of a walk.
 enum Step {
     Shift(usize, NodeIx),
@@ -63,54 +87,170 @@ enum Step {
 }
 
 fn walk(
-    mut state: State,
-    mut costs: Costs,
+    state: State,
+    costs: Costs,
     limits: &Limits,
     bound: f64,
-    mut random: Random,
+    random: Random,
     best: &Mutex<(f64, Assignment)>,
 ) {
     if state.assignment().is_empty() {
         return;
     }
-    let sizes = sizes(&state);
-    let typical = typical_change(&state, &costs, &mut random);
-    let mut own = (costs.total, state.assignment().clone());
-    let (mut rounds, mut heat) = (0, HEAT / 100.0);
-    loop {
-        let share = limits.share(rounds);
-        let near = own.0 - bound <= limits.gap * own.0.abs();
-        if share >= 1.0 || near {
-            break;
-        }
-        if rounds == MEASURED {
-            let moves = (MEASURED * ROUND) as f64 / share.max(1e-9) / sizes.len() as f64;
-            heat = (HEAT * (moves / 1_000.0).powf(0.75)).clamp(HEAT / 100.0, HEAT);
-        }
-        let temperature = typical * cooled(heat, share);
-        for _ in 0..ROUND {
-            if random.below(REBUILD) == 0 {
-                rebuild(&mut state, &mut costs, &sizes, &mut random, temperature);
-            } else if random.below(EJECT) == 0 {
-                eject(&mut state, &mut costs, &sizes, &mut random, temperature);
-            } else {
-                step(&mut state, &mut costs, &mut random, temperature);
-            }
-        }
-        // Once a round: the cold end of the search is where the best assignment is.
-        if costs.total < own.0 - 1e-9 {
-            own.0 = costs.total;
-            own.1.clone_from(state.assignment());
-        }
-        rounds += 1;
-        if rounds.is_multiple_of(TOLD) {
-            (limits.progress)(&Progress { value: own.0, bound });
-        }
-    }
+    let mut walk = Walk {
+        sizes: sizes(&state),
+        own: (costs.total, state.assignment().clone()),
+        over: Overload::new(&state),
+        state,
+        costs,
+        random,
+        limits,
+        bound,
+        rounds: 0,
+        window: (0.0, 1.0),
+    };
+    walk.run();
+    let own = walk.own;
     let mut best = best.lock().unwrap_or_else(PoisonError::into_inner);
     // Of equal values the smaller assignment, so that the order of threads does not matter.
     if (own.0, &own.1) < (best.0, &best.1) {
         *best = own;
+    }
+}
+
+/// The search of one thread.
+struct Walk<'s, 'l> {
+    state: State<'s>,
+    costs: Costs<'s>,
+    sizes: Vec<f64>,
+    /// The best value and assignment so far.
+    own: (f64, Assignment),
+    over: Overload,
+    random: Random,
+    limits: &'l Limits<'l>,
+    bound: f64,
+    rounds: u64,
+    /// Shares of the whole search between which the walk, or one pass of it, takes place.
+    window: (f64, f64),
+}
+
+impl<'s> Walk<'s, '_> {
+    fn run(&mut self) {
+        let today = self.state.clone();
+        let (typical, room) = typical_change(&self.state, &self.costs, &mut self.random);
+        self.cool(typical, HEAT / 100.0, 0.0, MEASURED);
+        let Some(share) = self.share() else { return };
+        let moves = (MEASURED * ROUND) as f64 / share.max(1e-9) / self.sizes.len() as f64;
+        let has_transit = today.cluster.metrics.iter().any(|metric| metric.transient);
+        let is_crowded = room < CROWDED && has_transit && moves >= MOVES_THROUGH_CROWDS;
+        // What is over today must not get worse, and steps through crowds would let it.
+        if !is_crowded || Overload::new(&today).is_over() {
+            let heat = (HEAT * (moves / MOVES_OF_HEAT).powf(0.75)).clamp(HEAT / 100.0, HEAT);
+            self.cool(typical, heat, 0.0, u64::MAX);
+            return;
+        }
+        let passes = (moves / MOVES_OF_A_PASS).floor().max(1.0);
+        let mut pass = 0.0;
+        while pass < passes {
+            let at = |pass: f64| share + (1.0 - share) * pass / passes;
+            self.window = (at(pass), at(pass + 1.0));
+            self.begin_at(today.clone());
+            let start = self.through_crowds(typical);
+            self.cool(typical, CROWDS_COLD, start, u64::MAX);
+            pass += 1.0;
+        }
+    }
+
+    fn begin_at(&mut self, state: State<'s>) {
+        self.state = state;
+        self.costs.reset(&self.state);
+        self.over = Overload::new(&self.state);
+    }
+
+    /// Walks over assignments with room for everything, and cools from a share of its time on.
+    fn cool(&mut self, typical: f64, heat: f64, start: f64, rounds: u64) {
+        let end = self.rounds.saturating_add(rounds);
+        while let Some(share) = self.share().filter(|_| self.rounds < end) {
+            let temperature = typical * cooled(heat, (share - start) / (1.0 - start));
+            for _ in 0..ROUND {
+                if self.random.below(REBUILD) == 0 {
+                    self.rebuild(temperature);
+                } else if self.random.below(EJECT) == 0 {
+                    self.eject(temperature);
+                } else {
+                    step(&mut self.state, &mut self.costs, &mut self.random, temperature);
+                }
+            }
+            self.end_round();
+        }
+    }
+
+    /// The share of the window that is over; `None` when it ends.
+    fn share(&self) -> Option<f64> {
+        let (from, to) = self.window;
+        let share = (self.limits.share(self.rounds) - from) / (to - from);
+        let near = self.own.0 - self.bound <= self.limits.gap * self.own.0.abs();
+        (share < 1.0 && !near).then_some(share.max(0.0))
+    }
+
+    fn end_round(&mut self) {
+        // Once a round: the cold end of the search is where the best assignment is.
+        self.keep_best();
+        self.rounds += 1;
+        if self.rounds.is_multiple_of(TOLD) {
+            (self.limits.progress)(&Progress { value: self.own.0, bound: self.bound });
+        }
+    }
+
+    fn keep_best(&mut self) {
+        if !self.over.is_over() && self.costs.total < self.own.0 - 1e-9 {
+            self.own.0 = self.costs.total;
+            self.own.1.clone_from(self.state.assignment());
+        }
+    }
+
+    /// Walks through assignments without room for everything, at a price that rises, and ends on the best with
+    /// room that it found since the price began to rise, or else where it began (strategic oscillation: Glover,
+    /// 1977). Returns the share of the search that is over then.
+    fn through_crowds(&mut self, typical: f64) -> f64 {
+        let mean = self.sizes.iter().sum::<f64>() / self.sizes.len() as f64;
+        let unit = typical / mean.max(1e-9);
+        let mut best = (f64::INFINITY, self.state.assignment().clone());
+        let mut over = 0.0;
+        while let Some(share) = self.share() {
+            over = share;
+            let found = best.0 < f64::INFINITY;
+            if (found && share >= CROWDS_END) || share >= CROWDS_END_AT_LATEST {
+                break;
+            }
+            let heat =
+                CROWDS_HEAT * (CROWDS_COLD / CROWDS_HEAT).powf((share / CROWDS_END).min(1.0));
+            let temperature = typical * heat;
+            let risen = ((share - PRICES_RISE) / (CROWDS_END - PRICES_RISE)).max(0.0);
+            self.over.price = unit * PRICES.0 * (PRICES.1 / PRICES.0).powf(risen);
+            for _ in 0..ROUND {
+                if self.random.below(REBUILD) == 0 {
+                    self.rebuild(temperature);
+                } else {
+                    let Walk { state, costs, random, over, .. } = self;
+                    over.step(state, costs, random, temperature);
+                }
+                if risen > 0.0 && !self.over.is_over() && self.costs.total < best.0 {
+                    best.0 = self.costs.total;
+                    best.1.clone_from(self.state.assignment());
+                }
+            }
+            self.end_round();
+        }
+        for (replica, to) in best.1.iter().enumerate() {
+            if let Some(to) = to.filter(|to| self.state.node_of(replica) != Some(*to)) {
+                self.state.shift(replica, to);
+            }
+        }
+        self.costs.reset(&self.state);
+        self.over = Overload::new(&self.state);
+        self.keep_best();
+        over
     }
 }
 
@@ -124,7 +264,7 @@ fn cooled(heat: f64, share: f64) -> f64 {
 }
 
 /// Whether a change is taken: always if it saves something, else the less likely the more it costs.
-fn is_taken(change: f64, temperature: f64, random: &mut Random) -> bool {
+pub(crate) fn is_taken(change: f64, temperature: f64, random: &mut Random) -> bool {
     change <= 0.0 || random.unit() < (-change / temperature).exp()
 }
 
@@ -149,18 +289,34 @@ fn step(state: &mut State, costs: &mut Costs, random: &mut Random, temperature: 
     }
 }
 
+/// Where a replica may move: its node of today, or any.
+pub(crate) fn target(state: &State, replica: usize, random: &mut Random) -> NodeIx {
+    let home = state.origin(replica).filter(|_| random.below(HOME) == 0);
+    home.unwrap_or_else(|| NodeIx::new(random.below(state.cluster.nodes.len())))
+}
+
+/// The replica that one may swap with: one on its node of today, or any.
+pub(crate) fn partner(state: &State, replica: usize, random: &mut Random) -> usize {
+    let home = state.origin(replica).filter(|home| state.node_of(replica) != Some(*home));
+    let at_home = home.map_or(&[][..], |home| state.replicas_on(home.ix()));
+    if !at_home.is_empty() && random.below(HOME) == 0 {
+        return at_home[random.below(at_home.len())] as usize;
+    }
+    random.below(state.assignment().len())
+}
+
 /// A random neighbour that has room and may run there; rules between replicas are not looked at.
 fn propose(state: &State, random: &mut Random) -> Option<Step> {
     let replica = random.below(state.assignment().len());
     let from = state.node_of(replica)?;
     if random.bits() & 1 == 0 {
-        let to = NodeIx::new(random.below(state.cluster.nodes.len()));
+        let to = target(state, replica, random);
         let may = to != from
             && state.fits(replica, to.ix(), None)
             && state.cluster.may_run(ReplicaIx::new(replica), to);
         may.then_some(Step::Shift(replica, to))
     } else {
-        let other = random.below(state.assignment().len());
+        let other = partner(state, replica, random);
         let to = state.node_of(other)?;
         let may = to != from
             && state.fits(replica, to.ix(), Some(other))
@@ -188,37 +344,36 @@ pub(crate) fn swap_is_allowed(state: &mut State, one: usize, other: usize) -> bo
     allowed
 }
 
-/// The median change of the steps that cost something.
-fn typical_change(state: &State, costs: &Costs, random: &mut Random) -> f64 {
-    let mut worse = Vec::new();
+/// The median change of the steps that cost something, and the share of all steps that have room.
+fn typical_change(state: &State, costs: &Costs, random: &mut Random) -> (f64, f64) {
+    let (mut worse, mut with_room) = (Vec::new(), 0_u32);
     for _ in 0..SAMPLE {
         let change = match propose(state, random) {
             Some(Step::Shift(replica, to)) => costs.shift(state, replica, to),
             Some(Step::Swap(one, other)) => costs.swap(state, one, other),
             None => continue,
         };
+        with_room += 1;
         if change > 0.0 {
             worse.push(change);
         }
     }
     worse.sort_by(f64::total_cmp);
-    worse.get(worse.len() / 2).copied().unwrap_or(1.0)
+    let typical = worse.get(worse.len() / 2).copied().unwrap_or(1.0);
+    (typical, f64::from(with_room) / SAMPLE as f64)
 }
 
 /// Moves a large replica to a node without room, and enough others from there, if all of it can be done
 /// and is taken.
-fn eject(
-    state: &mut State,
-    costs: &mut Costs,
-    sizes: &[f64],
-    random: &mut Random,
-    temperature: f64,
-) {
-    let before = costs.total;
-    let mut journal = Journal::new();
-    let done = make_room(state, costs, sizes, random, &mut journal).is_some();
-    if !done || !is_taken(costs.total - before, temperature, random) {
-        undo(state, costs, journal);
+impl Walk<'_, '_> {
+    fn eject(&mut self, temperature: f64) {
+        let Walk { state, costs, sizes, random, .. } = self;
+        let before = costs.total;
+        let mut journal = Journal::new();
+        let done = make_room(state, costs, sizes, random, &mut journal).is_some();
+        if !done || !is_taken(costs.total - before, temperature, random) {
+            undo(state, costs, journal);
+        }
     }
 }
 
@@ -351,69 +506,73 @@ fn undo(state: &mut State, costs: &mut Costs, journal: Journal) {
     }
 }
 
-/// Takes replicas off a few nodes and places them again, the largest first, each where it costs least,
-/// if all of it can be done and is taken.
-fn rebuild(
-    state: &mut State,
-    costs: &mut Costs,
-    sizes: &[f64],
-    random: &mut Random,
-    temperature: f64,
-) {
-    let before = costs.total;
-    let nodes = state.cluster.nodes.len();
-    let count = REBUILT_LEAST + random.below(REBUILT_MOST - REBUILT_LEAST + 1);
-    let mut some: Vec<usize> = (0..count).map(|_| random.below(nodes)).collect();
-    some.sort_unstable();
-    some.dedup();
-    let mut taken = Journal::new();
-    let most = 1 + random.below(TAKEN);
-    for node in &some {
-        for _ in 0..most {
-            let on = state.replicas_on(*node);
-            if on.is_empty() {
-                break;
-            }
-            let replica = on[random.below(on.len())] as usize;
-            if let Some(from) = costs.take(state, replica) {
-                taken.push((replica, from));
+impl Walk<'_, '_> {
+    /// Takes replicas off a few nodes and places them again, the largest first, each where it costs least,
+    /// if all of it can be done and is taken.
+    fn rebuild(&mut self, temperature: f64) {
+        let Walk { state, costs, over, sizes, random, .. } = self;
+        let before = costs.total;
+        let nodes = state.cluster.nodes.len();
+        let count = REBUILT_LEAST + random.below(REBUILT_MOST - REBUILT_LEAST + 1);
+        let mut some: Vec<usize> = (0..count).map(|_| random.below(nodes)).collect();
+        some[0] = over.any(random).unwrap_or(some[0]);
+        some.sort_unstable();
+        some.dedup();
+        let mut taken = Journal::new();
+        let most = 1 + random.below(TAKEN);
+        for node in &some {
+            for _ in 0..most {
+                let on = state.replicas_on(*node);
+                if on.is_empty() {
+                    break;
+                }
+                let replica = on[random.below(on.len())] as usize;
+                if let Some(from) = costs.take(state, replica) {
+                    taken.push((replica, from));
+                }
             }
         }
-    }
-    let noise: Vec<f64> = taken.iter().map(|(of, _)| sizes[*of] * (0.5 + random.unit())).collect();
-    let mut order: Vec<usize> = (0..taken.len()).collect();
-    order.sort_by(|one, other| noise[*other].total_cmp(&noise[*one]));
-    let mut placed = true;
-    for at in order {
-        let replica = taken[at].0;
-        let others = (0..TARGETS).map(|_| random.below(nodes)).collect::<Vec<_>>();
-        let home = state.origin(replica).map(NodeIx::ix);
-        let best = some
-            .iter()
-            .copied()
-            .chain(home)
-            .chain(others)
-            .map(NodeIx::new)
-            .filter(|node| state.allows(replica, *node))
-            .map(|node| (costs.shift(state, replica, node), node))
-            .min_by(|one, other| one.0.total_cmp(&other.0));
-        let Some((change, node)) = best else {
-            placed = false;
-            break;
-        };
-        costs.apply_shift(state, replica, node, change);
-    }
-    let node_of = |state: &State, of: usize| state.node_of(of);
-    let done = placed
-        && is_taken(costs.total - before, temperature, random)
-        && taken.iter().all(|(replica, from)| {
-            let to = node_of(state, *replica).expect("it was placed");
-            let companions = state
-                .tallies
-                .companions(state.cluster, *replica, *from, to, |of| state.node_of(of));
-            companions.is_some_and(|found| found.is_empty())
-        });
-    if !done {
+        let noise: Vec<f64> =
+            taken.iter().map(|(of, _)| sizes[*of] * (0.5 + random.unit())).collect();
+        let mut order: Vec<usize> = (0..taken.len()).collect();
+        order.sort_by(|one, other| noise[*other].total_cmp(&noise[*one]));
+        let mut placed = true;
+        for at in order {
+            let replica = taken[at].0;
+            let others = (0..TARGETS).map(|_| random.below(nodes)).collect::<Vec<_>>();
+            let home = state.origin(replica).map(NodeIx::ix);
+            let best = some
+                .iter()
+                .copied()
+                .chain(home)
+                .chain(others)
+                .map(NodeIx::new)
+                .filter(|node| state.allows(replica, *node))
+                .map(|node| (costs.shift(state, replica, node), node))
+                .min_by(|one, other| one.0.total_cmp(&other.0));
+            let Some((change, node)) = best else {
+                placed = false;
+                break;
+            };
+            costs.apply_shift(state, replica, node, change);
+        }
+        // No node lacks more than before: these were placed where there is room.
+        let relieved = if over.is_over() && placed { over.after(state, &some) } else { Vec::new() };
+        let change = costs.total - before + over.price * over.change(&relieved);
+        let done = placed
+            && is_taken(change, temperature, random)
+            && taken.iter().all(|(replica, from)| {
+                let to = state.node_of(*replica).expect("it was placed");
+                let companions =
+                    state
+                        .tallies
+                        .companions(state.cluster, *replica, *from, to, |of| state.node_of(of));
+                companions.is_some_and(|found| found.is_empty())
+            });
+        if done {
+            over.update(&relieved);
+            return;
+        }
         for (replica, _) in &taken {
             costs.take(state, *replica);
         }

@@ -40,6 +40,7 @@ mod future;
 mod limits;
 mod mend;
 mod order;
+mod overload;
 mod packing;
 mod random;
 mod repack;

@@ -235,6 +235,36 @@ impl<'a> State<'a> {
         lack.max(in_transit).max(0)
     }
 
+    /// What a node lacks once replicas have come and gone, in shares of an average node, summed over the metrics.
+    pub(crate) fn lack_after(&self, node: usize, comes: Option<usize>, goes: Option<usize>) -> f64 {
+        let (usage, capacity) = (self.usage(node), self.capacity(node));
+        let (held, transit) = (self.held(node), self.transit(node));
+        let demand = |of: Option<usize>| of.map(|of| (self.demand(of), self.is_home(of, node)));
+        let (comes, goes) = (demand(comes), demand(goes));
+        let mut lack = 0.0;
+        for metric in 0..self.metrics {
+            // What is at home counts in transit for good: it neither comes nor goes.
+            let counts = |of: Option<(&[Amount], bool)>| match of {
+                None => (0, 0),
+                Some((demand, true)) if self.transient[metric] => (demand[metric], 0),
+                Some((demand, _)) => (demand[metric], demand[metric]),
+            };
+            let (come, arrive) = counts(comes);
+            let (go, leave) = counts(goes);
+            let of_usage = usage[metric] + come - go - capacity[metric];
+            let in_transit = held[metric] + arrive - leave - transit[metric];
+            let most = of_usage.max(in_transit);
+            if most > 0 {
+                lack += most as f64 / self.mean[metric];
+            }
+        }
+        lack
+    }
+
+    fn is_home(&self, replica: usize, node: usize) -> bool {
+        self.origin[replica].is_some_and(|origin| origin.ix() == node)
+    }
+
     /// Whether a node holds nothing, not even for replicas that have left it.
     pub(crate) fn is_empty(&self, node: usize) -> bool {
         self.on[node].is_empty() && self.held(node).iter().all(|held| *held == 0)
