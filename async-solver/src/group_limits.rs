@@ -235,6 +235,11 @@ impl GroupLimits {
         &self.limits
     }
 
+    /// The number of classes: servers of one class count alike.
+    pub fn classes(&self) -> usize {
+        self.amounts.len()
+    }
+
     /// Whether some assignment exceeds a row: one that none can exceed changes nothing.
     pub fn can_bind(&self, limit: usize) -> bool {
         self.can_bind.get(limit).copied().unwrap_or(false)

@@ -245,6 +245,28 @@ fn policy_that_cannot_be_compiled_is_refused_with_its_place() {
     folder.ras("policy check bad.sql").fails_with(&["--snapshot"]);
 }
 
+#[test]
+fn policies_of_a_large_region_are_checked_as_limits_of_groups() {
+    let folder = Folder::new();
+    folder
+        .ras("snapshot generate --servers 20000 --reservations 300 --state cold --seed 1 --out large")
+        .code(0);
+    folder.write("per_msb.sql", PER_MSB);
+    let checked =
+        folder.ras("policy check per_msb.sql --snapshot large --output json").code(0).json();
+    let compiled = &checked["compiled_to"]["limits_of_groups"];
+    assert_eq!(compiled, &json!({ "classes": 36, "rows": 36 }), "{checked}");
+    assert_eq!(checked["policies"][0]["rows"], 36);
+    let text = folder.ras("policy check per_msb.sql --snapshot large").code(0).stdout();
+    assert!(text.contains("36 rows over 36 classes"), "{text}");
+    // What the solver of a region does not know is said by check already.
+    folder.write(
+        "least.sql",
+        "-- @hard_constraint\nCREATE VIEW least AS SELECT s.msb FROM servers s WHERE s.target_reservation IS NOT NULL GROUP BY s.msb HAVING count(*) >= 1;\n",
+    );
+    folder.ras("policy check least.sql --snapshot large").fails_with(&["least.sql:2:"]);
+}
+
 /// At most 100 servers of reservations in an MSB.
 const PER_MSB: &str = "\
 -- @hard_constraint

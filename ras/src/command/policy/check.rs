@@ -1,27 +1,41 @@
 //! `ras policy check`
 
-use super::{kind, read};
+use super::{kind, pairs, read};
 use crate::cli::CheckPolicies;
 use crate::context::Context;
 use crate::exit::Verdict;
 use crate::layout::Table;
 use crate::number;
+use crate::results::read_snapshot;
 use anyhow::Result;
+use fleet::RegionSnapshot;
 use fleet::number::{counted, decimal};
-use policies::{Finding, Kind, Model, audit};
+use policies::{Finding, Kind, Model, Policies, World, audit, group_limits};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Rows that are listed of each policy.
 const LISTED: usize = 5;
 
+/// Pairs of a server and a reservation above which no integer program of single servers is made: it would not fit
+/// into memory. The solver of a region keeps policies as limits of groups instead.
+const PAIRS_MAX: usize = 5_000_000;
+
 /// What `ras policy check` says.
 #[derive(Serialize)]
 struct Checked<'a> {
-    /// Variables of the integer program.
-    columns: usize,
-    rows: usize,
+    compiled_to: Compiled,
     policies: Vec<CheckedPolicy<'a>>,
+}
+
+/// What policies compile to.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Compiled {
+    /// Variables and rows over single servers or replicas.
+    IntegerProgram { columns: usize, rows: usize },
+    /// Sums over servers in a region that is too large for that; servers of one class count alike.
+    LimitsOfGroups { classes: usize, rows: usize },
 }
 
 #[derive(Serialize)]
@@ -41,14 +55,27 @@ struct CheckedPolicy<'a> {
     cost: Option<f64>,
 }
 
+/// A policy as it was compiled.
+struct Of {
+    policy: String,
+    kind: Kind,
+    rows: usize,
+    settled: usize,
+    notes: Vec<String>,
+}
+
 pub(super) fn run(options: &CheckPolicies, context: &Context) -> Result<Verdict> {
     let (policies, world) = read(&options.of)?;
-    let model = Model::compile(&policies, &world)?;
-    let size = model.size()?;
+    let (compiled_to, compiled) = match &options.of.world.snapshot {
+        Some(folder) if pairs(&world) > PAIRS_MAX => {
+            as_limits(&policies, &world, &read_snapshot(folder)?)?
+        }
+        _ => as_program(&policies, &world)?,
+    };
     let findings = audit(&policies, &world)?;
     let by_name: BTreeMap<&str, &Finding> =
         findings.iter().map(|finding| (finding.policy.as_str(), finding)).collect();
-    let policies = model.policies.iter().map(|of| {
+    let policies = compiled.iter().map(|of| {
         let finding = by_name.get(of.policy.as_str());
         CheckedPolicy {
             policy: &of.policy,
@@ -61,10 +88,46 @@ pub(super) fn run(options: &CheckPolicies, context: &Context) -> Result<Verdict>
             cost: finding.and_then(|finding| finding.cost()),
         }
     });
-    let checked = Checked { columns: size.columns, rows: size.rows, policies: policies.collect() };
+    let checked = Checked { compiled_to, policies: policies.collect() };
     context.answer(|| text_of(&checked), &checked)?;
     let holds = |finding: &Finding| finding.kind != Kind::Hard || finding.fails.is_empty();
     Ok(Verdict::fine_if(findings.iter().all(holds)))
+}
+
+fn as_program(policies: &Policies, world: &World) -> Result<(Compiled, Vec<Of>)> {
+    let model = Model::compile(policies, world)?;
+    let size = model.size()?;
+    let compiled = model.policies.into_iter().map(|of| Of {
+        policy: of.policy,
+        kind: of.kind,
+        rows: of.rows,
+        settled: of.settled,
+        notes: of.notes,
+    });
+    let compiled_to = Compiled::IntegerProgram { columns: size.columns, rows: size.rows };
+    Ok((compiled_to, compiled.collect()))
+}
+
+fn as_limits(
+    policies: &Policies,
+    world: &World,
+    region: &RegionSnapshot,
+) -> Result<(Compiled, Vec<Of>)> {
+    let limits = group_limits(policies, world, region)?;
+    let compiled = policies.statements.iter().map(|policy| {
+        let is_own = |name: &str| {
+            let rest = name.strip_prefix(policy.name.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
+        };
+        let rows = limits.limits().iter().enumerate().filter(|(_, row)| is_own(&row.name));
+        let binding = rows.clone().filter(|(row, _)| limits.can_bind(*row)).count();
+        let rows = rows.count();
+        let (kind, policy) = (policy.kind, policy.name.clone());
+        Of { policy, kind, rows, settled: rows - binding, notes: Vec::new() }
+    });
+    let compiled_to =
+        Compiled::LimitsOfGroups { classes: limits.classes(), rows: limits.limits().len() };
+    Ok((compiled_to, compiled.collect()))
 }
 
 fn text_of(checked: &Checked) -> String {
@@ -94,9 +157,15 @@ fn text_of(checked: &Checked) -> String {
         }
     }
     let space = if below.is_empty() { "" } else { "\n" };
-    format!(
-        "{table}\n\ninteger program: {}, {}{space}{below}",
-        counted(checked.columns, "column"),
-        counted(checked.rows, "row")
-    )
+    let compiled_to = match checked.compiled_to {
+        Compiled::IntegerProgram { columns, rows } => {
+            format!("integer program: {}, {}", counted(columns, "column"), counted(rows, "row"))
+        }
+        Compiled::LimitsOfGroups { classes, rows } => format!(
+            "limits of groups, as the solver of a region keeps them: {} over {} of servers",
+            counted(rows, "row"),
+            number::count(classes) + if classes == 1 { " class" } else { " classes" },
+        ),
+    };
+    format!("{table}\n\n{compiled_to}{space}{below}")
 }

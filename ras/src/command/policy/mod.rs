@@ -115,6 +115,13 @@ fn read_world(of: &WorldOf, decide: DecidedReplicas) -> Result<World> {
     Ok(world)
 }
 
+/// Pairs of an open server, or replica, and one of its options.
+fn pairs(world: &World) -> usize {
+    let decided = world.decided();
+    let open = decided.open.iter().filter(|open| **open).count();
+    open.saturating_mul(decided.options.len())
+}
+
 fn kind(of: Kind) -> &'static str {
     match of {
         Kind::View => "view",

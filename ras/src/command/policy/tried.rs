@@ -1,7 +1,7 @@
 //! `ras policy try`
 
 use super::solve::{Contradicts, Goal, audited, contradiction, goals, rows, text_of_contradiction};
-use super::{files_of, parse_with, region};
+use super::{files_of, pairs, parse_with, region};
 use crate::cli::TryPolicies;
 use crate::context::Context;
 use crate::exit::Verdict;
@@ -74,15 +74,11 @@ pub(super) fn run(options: &TryPolicies, context: &Context) -> Result<Verdict> {
 }
 
 fn small_enough(world: &World) -> Result<()> {
-    let decided = world.decided();
-    let open = decided.open.iter().filter(|open| **open).count();
-    let pairs = open.saturating_mul(decided.options.len());
+    let pairs = pairs(world);
     ensure!(
         pairs <= PAIRS_MAX,
-        "the region is too large to be solved exactly: {} servers may have {} targets each, which is {} \
-         pairs, and at most {} are tried; `ras policy diff` and `ras policy check` have no such limit",
-        number::count(open),
-        number::count(decided.options.len()),
+        "the region is too large to be solved exactly: it has {} pairs of a server and a target, and at most {} \
+         are tried; `ras policy diff` and `ras policy check` have no such limit",
         number::count(pairs),
         number::count(PAIRS_MAX)
     );
