@@ -4,6 +4,7 @@
 use crate::cluster::{Assignment, NodeIx, ReplicaIx};
 use crate::cost::Costs;
 use crate::limits::{Limits, Progress};
+use crate::neighbours::{is_taken, partner, swap_is_allowed, target};
 use crate::overload::Overload;
 use crate::random::Random;
 use crate::state::{State, sizes};
@@ -58,25 +59,21 @@ const REBUILT_LEAST: usize = 2;
 const REBUILT_MOST: usize = 4;
 const TAKEN: usize = 8;
 
-/// One shift in this many is to the replica's node of today, and one swap in this many with a replica there: what
-/// is at home frees what it held in transit elsewhere.
-const HOME: usize = 3;
-
-/// The share of random steps with room below which nodes are crowded. Where replicas also hold what they leave while
+/// The share of proposed steps that can be made below which nodes are crowded. Where replicas also hold what they leave while
 /// they move, the first part of the search then passes through assignments without room for everything.
 const CROWDED: f64 = 0.5;
-/// Moves of each replica below which there is no time for that, and for each pass: a longer one ends no better, but two
-/// differ.
+/// Moves of each replica below which there is no time for that, and those of each pass: one longer pass ends no better
+/// than two, which find different assignments.
 const MOVES_THROUGH_CROWDS: f64 = 1_000.0;
 const MOVES_OF_A_PASS: f64 = 120_000.0;
-/// The share of the search at which it ends: with an assignment that has room, or at the latest with today's.
+/// The share of the search at which it ends: with an assignment that has room, or at the latest with the first one.
 const CROWDS_END: f64 = 0.6;
 const CROWDS_END_AT_LATEST: f64 = 0.8;
 /// The temperatures at which it begins and ends, in typical changes.
 const CROWDS_HEAT: f64 = 20.0;
 const CROWDS_COLD: f64 = 1.0;
-/// The price of a lack as large as an average replica at its beginning and at its end, in typical changes; it
-/// rises from this share of the search on.
+/// The price of a lack as large as an average replica until it begins to rise, and where the first part should end, in
+/// typical changes; it rises from this share on, until an assignment with room is found.
 const PRICES: (f64, f64) = (800.0, 3_000.0);
 const PRICES_RISE: f64 = 0.3;
 
@@ -100,7 +97,7 @@ fn walk(
     let mut walk = Walk {
         sizes: sizes(&state),
         own: (costs.total, state.assignment().clone()),
-        over: Overload::new(&state),
+        over: Overload::none(&state),
         state,
         costs,
         random,
@@ -125,6 +122,7 @@ struct Walk<'s, 'l> {
     sizes: Vec<f64>,
     /// The best value and assignment so far.
     own: (f64, Assignment),
+    /// What nodes lack while it passes through crowds; else nothing, even if a node was over from the start.
     over: Overload,
     random: Random,
     limits: &'l Limits<'l>,
@@ -136,25 +134,28 @@ struct Walk<'s, 'l> {
 
 impl<'s> Walk<'s, '_> {
     fn run(&mut self) {
-        let today = self.state.clone();
+        let first = self.state.clone();
         let (typical, room) = typical_change(&self.state, &self.costs, &mut self.random);
         self.cool(typical, HEAT / 100.0, 0.0, MEASURED);
         let Some(share) = self.share() else { return };
         let moves = (MEASURED * ROUND) as f64 / share.max(1e-9) / self.sizes.len() as f64;
-        let has_transit = today.cluster.metrics.iter().any(|metric| metric.transient);
+        let has_transit = first.cluster.metrics.iter().any(|metric| metric.transient);
         let is_crowded = room < CROWDED && has_transit && moves >= MOVES_THROUGH_CROWDS;
-        // What is over today must not get worse, and steps through crowds would let it.
-        if !is_crowded || Overload::new(&today).is_over() {
+        // What is over must not get worse, and steps through crowds would let it.
+        if !is_crowded || Overload::new(&first).is_over() {
             let heat = (HEAT * (moves / MOVES_OF_HEAT).powf(0.75)).clamp(HEAT / 100.0, HEAT);
             self.cool(typical, heat, 0.0, u64::MAX);
             return;
         }
         let passes = (moves / MOVES_OF_A_PASS).floor().max(1.0);
-        let mut pass = 0.0;
+        let (mut pass, at) = (0.0, |pass: f64| share + (1.0 - share) * pass / passes);
         while pass < passes {
-            let at = |pass: f64| share + (1.0 - share) * pass / passes;
             self.window = (at(pass), at(pass + 1.0));
-            self.begin_at(today.clone());
+            // The gap is reached, or an early end was requested.
+            if self.share().is_none() {
+                break;
+            }
+            self.begin_at(first.clone());
             let start = self.through_crowds(typical);
             self.cool(typical, CROWDS_COLD, start, u64::MAX);
             pass += 1.0;
@@ -216,9 +217,9 @@ impl<'s> Walk<'s, '_> {
         let mean = self.sizes.iter().sum::<f64>() / self.sizes.len() as f64;
         let unit = typical / mean.max(1e-9);
         let mut best = (f64::INFINITY, self.state.assignment().clone());
-        let mut over = 0.0;
+        let mut ended_at = 0.0;
         while let Some(share) = self.share() {
-            over = share;
+            ended_at = share;
             let found = best.0 < f64::INFINITY;
             if (found && share >= CROWDS_END) || share >= CROWDS_END_AT_LATEST {
                 break;
@@ -250,7 +251,7 @@ impl<'s> Walk<'s, '_> {
         self.costs.reset(&self.state);
         self.over = Overload::new(&self.state);
         self.keep_best();
-        over
+        ended_at
     }
 }
 
@@ -261,11 +262,6 @@ fn cooled(heat: f64, share: f64) -> f64 {
     } else {
         COLD * (FROZEN / COLD).powf((share - COOLING) / (1.0 - COOLING))
     }
-}
-
-/// Whether a change is taken: always if it saves something, else the less likely the more it costs.
-pub(crate) fn is_taken(change: f64, temperature: f64, random: &mut Random) -> bool {
-    change <= 0.0 || random.unit() < (-change / temperature).exp()
 }
 
 /// Makes a random move or swap if it is allowed and taken.
@@ -287,22 +283,6 @@ fn step(state: &mut State, costs: &mut Costs, random: &mut Random, temperature: 
         }
         None => {}
     }
-}
-
-/// Where a replica may move: its node of today, or any.
-pub(crate) fn target(state: &State, replica: usize, random: &mut Random) -> NodeIx {
-    let home = state.origin(replica).filter(|_| random.below(HOME) == 0);
-    home.unwrap_or_else(|| NodeIx::new(random.below(state.cluster.nodes.len())))
-}
-
-/// The replica that one may swap with: one on its node of today, or any.
-pub(crate) fn partner(state: &State, replica: usize, random: &mut Random) -> usize {
-    let home = state.origin(replica).filter(|home| state.node_of(replica) != Some(*home));
-    let at_home = home.map_or(&[][..], |home| state.replicas_on(home.ix()));
-    if !at_home.is_empty() && random.below(HOME) == 0 {
-        return at_home[random.below(at_home.len())] as usize;
-    }
-    random.below(state.assignment().len())
 }
 
 /// A random neighbour that has room and may run there; rules between replicas are not looked at.
@@ -327,23 +307,6 @@ fn propose(state: &State, random: &mut Random) -> Option<Step> {
     }
 }
 
-/// Whether the rules allow a swap: one moves, then the other.
-pub(crate) fn swap_is_allowed(state: &mut State, one: usize, other: usize) -> bool {
-    let (Some(here), Some(there)) = (state.node_of(one), state.node_of(other)) else {
-        return false;
-    };
-    let cluster = state.cluster;
-    if !state.tallies.allow(cluster, one, Some(here), there) {
-        return false;
-    }
-    state.tallies.remove(cluster, one, here);
-    state.tallies.add(cluster, one, there);
-    let allowed = state.tallies.allow(cluster, other, Some(there), here);
-    state.tallies.remove(cluster, one, there);
-    state.tallies.add(cluster, one, here);
-    allowed
-}
-
 /// The median change of the steps that cost something, and the share of all steps that have room.
 fn typical_change(state: &State, costs: &Costs, random: &mut Random) -> (f64, f64) {
     let (mut worse, mut with_room) = (Vec::new(), 0_u32);
@@ -363,9 +326,9 @@ fn typical_change(state: &State, costs: &Costs, random: &mut Random) -> (f64, f6
     (typical, f64::from(with_room) / SAMPLE as f64)
 }
 
-/// Moves a large replica to a node without room, and enough others from there, if all of it can be done
-/// and is taken.
 impl Walk<'_, '_> {
+    /// Moves a large replica to a node without room, and enough others from there, if all of it can be done
+    /// and is taken.
     fn eject(&mut self, temperature: f64) {
         let Walk { state, costs, sizes, random, .. } = self;
         let before = costs.total;
@@ -557,7 +520,8 @@ impl Walk<'_, '_> {
             costs.apply_shift(state, replica, node, change);
         }
         // No node lacks more than before: these were placed where there is room.
-        let relieved = if over.is_over() && placed { over.after(state, &some) } else { Vec::new() };
+        let relieved =
+            if over.is_over() && placed { Overload::lacks(state, &some) } else { Vec::new() };
         let change = costs.total - before + over.price * over.change(&relieved);
         let done = placed
             && is_taken(change, temperature, random)
@@ -582,3 +546,6 @@ impl Walk<'_, '_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,10 @@
 //! Improves a valid assignment for failovers, step by step down: where new and moved replicas go, and
 //! which replica of a node moves. No step adds to the weight of the moves more than it saves elsewhere.
 
-use crate::anneal::swap_is_allowed;
 use crate::cluster::{Amount, Assignment, NodeIx, ReplicaIx};
 use crate::cost::Costs;
 use crate::limits::{Limits, Progress};
+use crate::neighbours::swap_is_allowed;
 use crate::soft::SoftCosts;
 use crate::state::State;
 use crate::tally::Tallies;

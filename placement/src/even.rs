@@ -1,10 +1,10 @@
 //! Evens out the load with few moves: two nodes after the other two, of which the best move or swap of
 //! all between them is made.
 
-use crate::anneal::swap_is_allowed;
 use crate::cluster::{Assignment, NodeIx, ReplicaIx};
 use crate::cost::Costs;
 use crate::limits::{Limits, Progress};
+use crate::neighbours::swap_is_allowed;
 use crate::random::Random;
 use crate::state::State;
 use std::sync::{Mutex, PoisonError};

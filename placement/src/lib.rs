@@ -39,6 +39,7 @@ mod forecast;
 mod future;
 mod limits;
 mod mend;
+mod neighbours;
 mod order;
 mod overload;
 mod packing;

@@ -1,8 +1,8 @@
 //! What nodes lack, and the steps of a walk that may pass through assignments without room for everything.
 
-use crate::anneal::{is_taken, partner, swap_is_allowed, target};
 use crate::cluster::ReplicaIx;
 use crate::cost::Costs;
+use crate::neighbours::{is_taken, partner, swap_is_allowed, target};
 use crate::random::Random;
 use crate::state::State;
 
@@ -27,6 +27,11 @@ impl Overload {
         Overload { of_node, count, price: 0.0 }
     }
 
+    /// Counts nothing.
+    pub(crate) fn none(state: &State) -> Overload {
+        Overload { of_node: vec![0.0; state.cluster.nodes.len()], count: 0, price: 0.0 }
+    }
+
     /// Whether any node lacks something.
     pub(crate) fn is_over(&self) -> bool {
         self.count > 0
@@ -42,8 +47,8 @@ impl Overload {
         over.map(|(node, _)| node).nth(nth)
     }
 
-    /// What nodes lack in a state.
-    pub(crate) fn after(&self, state: &State, nodes: &[usize]) -> Vec<(usize, f64)> {
+    /// What some nodes lack in a state.
+    pub(crate) fn lacks(state: &State, nodes: &[usize]) -> Vec<(usize, f64)> {
         nodes.iter().map(|node| (*node, state.lack_after(*node, None, None))).collect()
     }
 
@@ -154,8 +159,8 @@ mod tests {
         over.price = 20.0;
         for _ in 0..20_000 {
             over.step(&mut state, &mut costs, &mut random, 4.0);
-            let anew = Overload::new(&state);
-            assert_eq!((&over.of_node, over.count), (&anew.of_node, anew.count));
+            let fresh = Overload::new(&state);
+            assert_eq!((&over.of_node, over.count), (&fresh.of_node, fresh.count));
             let broken = audit(&cluster, state.assignment());
             let lacks = |of: &Violation| matches!(of, Violation::Capacity { .. });
             assert_eq!(over.is_over(), broken.iter().any(lacks), "{broken:?}");

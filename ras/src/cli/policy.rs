@@ -12,7 +12,8 @@ pub enum PolicyCommand {
     /// Check files of policies against a world: what each compiles to, and which rows it breaks today
     #[command(after_help = "\
 A policy is a view in SQL with an annotation (docs/policies.md). What cannot be compiled is refused
-with file, line, column and a hint.
+with file, line, column and a hint. In a region with more than 5,000,000 pairs of a server and a
+reservation, policies are compiled as its solver does: hard ones that are linear per group.
 
 Examples:
   ras policy check policies/*.sql --snapshot region

@@ -78,7 +78,7 @@ fn small_enough(world: &World) -> Result<()> {
     ensure!(
         pairs <= PAIRS_MAX,
         "the region is too large to be solved exactly: it has {} pairs of a server and a target, and at most {} \
-         are tried; `ras policy diff` and `ras policy check` have no such limit",
+         are tried; `ras policy diff` has no such limit, and `ras policy check` takes those that are linear per group",
         number::count(pairs),
         number::count(PAIRS_MAX)
     );
