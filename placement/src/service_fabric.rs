@@ -6,13 +6,13 @@
 //! mended at a time, random and greedy). Numbers are public settings. The sources leave open what is
 //! noted as "chosen" below.
 
-use crate::anneal::swap_is_allowed;
 use crate::bound::bound;
 use crate::cluster::{
     Amount, Cluster, Evenness, Futures, LevelIx, NodeIx, Objective, ReplicaIx, Role, Rule,
 };
 use crate::cost::Costs;
 use crate::limits::{Limits, Progress};
+use crate::neighbours::swap_is_allowed;
 use crate::random::Random;
 use crate::search::Found;
 use crate::state::State;
