@@ -21,6 +21,13 @@ pub struct GroupLimit {
     pub most: i64,
 }
 
+impl GroupLimit {
+    /// The policy and the group of a name such as `power_per_msb: msb=m07`; a limit of a whole policy has no group.
+    pub fn policy_and_group(&self) -> (&str, &str) {
+        self.name.split_once(": ").unwrap_or((&self.name, ""))
+    }
+}
+
 /// What a server counts in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Coefficient {

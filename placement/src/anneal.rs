@@ -21,6 +21,7 @@ const MEASURED: u64 = 64;
 /// The first temperature where there is time for 1,000 moves of each replica or more, in typical changes.
 /// With less time it is lower: more heat than can be cooled slowly is wasted.
 const HEAT: f64 = 10.0;
+/// Those moves of each replica.
 const MOVES_OF_HEAT: f64 = 1_000.0;
 /// The temperature at which cooling ends, in typical changes: below it next to nothing is accepted that costs
 /// something.
@@ -83,9 +84,9 @@ enum Step {
     Swap(usize, usize),
 }
 
-fn walk(
-    state: State,
-    costs: Costs,
+fn walk<'s>(
+    state: State<'s>,
+    costs: Costs<'s>,
     limits: &Limits,
     bound: f64,
     random: Random,
@@ -94,18 +95,7 @@ fn walk(
     if state.assignment().is_empty() {
         return;
     }
-    let mut walk = Walk {
-        sizes: sizes(&state),
-        own: (costs.total, state.assignment().clone()),
-        over: Overload::none(&state),
-        state,
-        costs,
-        random,
-        limits,
-        bound,
-        rounds: 0,
-        window: (0.0, 1.0),
-    };
+    let mut walk = Walk::new(state, costs, limits, bound, random);
     walk.run();
     let own = walk.own;
     let mut best = best.lock().unwrap_or_else(PoisonError::into_inner);
@@ -132,7 +122,28 @@ struct Walk<'s, 'l> {
     window: (f64, f64),
 }
 
-impl<'s> Walk<'s, '_> {
+impl<'s, 'l> Walk<'s, 'l> {
+    fn new(
+        state: State<'s>,
+        costs: Costs<'s>,
+        limits: &'l Limits<'l>,
+        bound: f64,
+        random: Random,
+    ) -> Walk<'s, 'l> {
+        Walk {
+            sizes: sizes(&state),
+            own: (costs.total, state.assignment().clone()),
+            over: Overload::none(&state),
+            state,
+            costs,
+            random,
+            limits,
+            bound,
+            rounds: 0,
+            window: (0.0, 1.0),
+        }
+    }
+
     fn run(&mut self) {
         let first = self.state.clone();
         let (typical, room) = typical_change(&self.state, &self.costs, &mut self.random);
@@ -155,15 +166,16 @@ impl<'s> Walk<'s, '_> {
             if self.share().is_none() {
                 break;
             }
-            self.begin_at(first.clone());
+            self.state = first.clone();
+            self.settle();
             let start = self.through_crowds(typical);
             self.cool(typical, CROWDS_COLD, start, u64::MAX);
             pass += 1.0;
         }
     }
 
-    fn begin_at(&mut self, state: State<'s>) {
-        self.state = state;
+    /// Takes over a state that did not come about step by step.
+    fn settle(&mut self) {
         self.costs.reset(&self.state);
         self.over = Overload::new(&self.state);
     }
@@ -248,8 +260,7 @@ impl<'s> Walk<'s, '_> {
                 self.state.shift(replica, to);
             }
         }
-        self.costs.reset(&self.state);
-        self.over = Overload::new(&self.state);
+        self.settle();
         self.keep_best();
         ended_at
     }
@@ -307,7 +318,7 @@ fn propose(state: &State, random: &mut Random) -> Option<Step> {
     }
 }
 
-/// The median change of the steps that cost something, and the share of all steps that have room.
+/// The median change of the steps that cost something, and the share of proposed steps that can be made.
 fn typical_change(state: &State, costs: &Costs, random: &mut Random) -> (f64, f64) {
     let (mut worse, mut with_room) = (Vec::new(), 0_u32);
     for _ in 0..SAMPLE {

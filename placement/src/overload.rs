@@ -10,7 +10,7 @@ use crate::state::State;
 const RELIEF: usize = 10;
 
 /// What each node lacks, in shares of an average node, and what that costs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Overload {
     of_node: Vec<f64>,
     /// Nodes that lack something.
@@ -159,8 +159,7 @@ mod tests {
         over.price = 20.0;
         for _ in 0..20_000 {
             over.step(&mut state, &mut costs, &mut random, 4.0);
-            let fresh = Overload::new(&state);
-            assert_eq!((&over.of_node, over.count), (&fresh.of_node, fresh.count));
+            assert_eq!(over, Overload { price: over.price, ..Overload::new(&state) });
             let broken = audit(&cluster, state.assignment());
             let lacks = |of: &Violation| matches!(of, Violation::Capacity { .. });
             assert_eq!(over.is_over(), broken.iter().any(lacks), "{broken:?}");

@@ -211,7 +211,7 @@ impl<'a> State<'a> {
         let (usage, capacity) = (self.usage(node), self.capacity(node));
         let (held, transit) = (self.held(node), self.transit(node));
         let demand = self.demand(replica);
-        let is_home = |of: usize| self.origin[of].is_some_and(|origin| origin.ix() == node);
+        let is_home = |of: usize| self.is_home(of, node);
         (0..self.metrics).all(|metric| {
             let left = without.map_or(0, |other| self.demand(other)[metric]);
             let fits = usage[metric] - left + demand[metric] <= capacity[metric];
@@ -230,15 +230,19 @@ impl<'a> State<'a> {
 
     /// How much a node lacks of a metric: of its capacity, or while replicas move.
     pub(crate) fn lack(&self, node: usize, metric: usize) -> Amount {
-        let lack = self.usage(node)[metric].saturating_sub(self.capacity(node)[metric]);
-        let in_transit = self.held(node)[metric].saturating_sub(self.transit(node)[metric]);
-        lack.max(in_transit).max(0)
+        self.excess(node, metric, 0, 0).max(0)
+    }
+
+    /// By how much a node would exceed its capacity, or what may count while replicas move, with so much more used and
+    /// held; below zero if there is room.
+    fn excess(&self, node: usize, metric: usize, used: Amount, held: Amount) -> Amount {
+        let at = node * self.metrics + metric;
+        let of_usage = self.usage[at] + used - self.capacity[at];
+        of_usage.max(self.held[at] + held - self.transit[at])
     }
 
     /// What a node lacks once replicas have come and gone, in shares of an average node, summed over the metrics.
     pub(crate) fn lack_after(&self, node: usize, comes: Option<usize>, goes: Option<usize>) -> f64 {
-        let (usage, capacity) = (self.usage(node), self.capacity(node));
-        let (held, transit) = (self.held(node), self.transit(node));
         let demand = |of: Option<usize>| of.map(|of| (self.demand(of), self.is_home(of, node)));
         let (comes, goes) = (demand(comes), demand(goes));
         let mut lack = 0.0;
@@ -251,11 +255,9 @@ impl<'a> State<'a> {
             };
             let (come, arrive) = counts(comes);
             let (go, leave) = counts(goes);
-            let of_usage = usage[metric] + come - go - capacity[metric];
-            let in_transit = held[metric] + arrive - leave - transit[metric];
-            let most = of_usage.max(in_transit);
-            if most > 0 {
-                lack += most as f64 / self.mean[metric];
+            let excess = self.excess(node, metric, come - go, arrive - leave);
+            if excess > 0 {
+                lack += excess as f64 / self.mean[metric];
             }
         }
         lack

@@ -138,8 +138,8 @@ fn groups(view: &str, limits: &GroupLimits, usage: &[i64], leaving: &Leaving) ->
     let rows = limits.limits().iter().zip(usage).zip(&leaving.fewest);
     let mut groups: Vec<PolicyGroup> = rows
         .filter_map(|((limit, today), leave)| {
-            let group = limit.name.strip_prefix(view)?;
-            let group = if group.is_empty() { group } else { group.strip_prefix(": ")? };
+            let (_, group) =
+                Some(limit.policy_and_group()).filter(|(policy, _)| *policy == view)?;
             let (group, most, today, leave) = (group.to_owned(), limit.most, *today, *leave);
             Some(PolicyGroup { group, most, today, leave })
         })

@@ -6,7 +6,6 @@ use crate::context::Context;
 use crate::exit::Verdict;
 use crate::layout::Table;
 use crate::number;
-use crate::results::read_snapshot;
 use anyhow::Result;
 use fleet::RegionSnapshot;
 use fleet::number::{counted, decimal};
@@ -17,8 +16,8 @@ use std::collections::BTreeMap;
 /// Rows that are listed of each policy.
 const LISTED: usize = 5;
 
-/// Pairs of a server and a reservation above which no integer program of single servers is made: it would not fit
-/// into memory. The solver of a region keeps policies as limits of groups instead.
+/// Pairs of a server and a reservation above which no integer program of single servers is made: it takes too
+/// much memory. The solver of a region keeps policies as limits of groups instead.
 const PAIRS_MAX: usize = 5_000_000;
 
 /// What `ras policy check` says.
@@ -65,11 +64,9 @@ struct Of {
 }
 
 pub(super) fn run(options: &CheckPolicies, context: &Context) -> Result<Verdict> {
-    let (policies, world) = read(&options.of)?;
-    let (compiled_to, compiled) = match &options.of.world.snapshot {
-        Some(folder) if pairs(&world) > PAIRS_MAX => {
-            as_limits(&policies, &world, &read_snapshot(folder)?)?
-        }
+    let (policies, world, region) = read(&options.of)?;
+    let (compiled_to, compiled) = match &region {
+        Some(region) if pairs(&world) > PAIRS_MAX => as_limits(&policies, &world, region)?,
         _ => as_program(&policies, &world)?,
     };
     let findings = audit(&policies, &world)?;
@@ -115,11 +112,8 @@ fn as_limits(
 ) -> Result<(Compiled, Vec<Of>)> {
     let limits = group_limits(policies, world, region)?;
     let compiled = policies.statements.iter().map(|policy| {
-        let is_own = |name: &str| {
-            let rest = name.strip_prefix(policy.name.as_str());
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
-        };
-        let rows = limits.limits().iter().enumerate().filter(|(_, row)| is_own(&row.name));
+        let rows = limits.limits().iter().enumerate();
+        let rows = rows.filter(|(_, row)| row.policy_and_group().0 == policy.name);
         let binding = rows.clone().filter(|(row, _)| limits.can_bind(*row)).count();
         let rows = rows.count();
         let (kind, policy) = (policy.kind, policy.name.clone());

@@ -38,7 +38,7 @@ struct Costs {
 }
 
 pub(super) fn run(options: &DiffPolicies, context: &Context) -> Result<Verdict> {
-    let world = read_world(&options.world, options.decide)?;
+    let (world, _) = read_world(&options.world, options.decide)?;
     let audited =
         |file| Ok::<_, anyhow::Error>(audit(&parse(std::slice::from_ref(file))?, &world)?);
     let (old, new) = (audited(&options.old)?, audited(&options.new)?);

@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::exit::Verdict;
 use crate::results::read_snapshot;
 use anyhow::{Context as _, Result};
+use fleet::RegionSnapshot;
 use policies::{Decides, Kind, Policies, World};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -76,15 +77,17 @@ fn files_of(snapshot: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn region(folder: &Path) -> Result<World> {
+fn region(folder: &Path) -> Result<(World, RegionSnapshot)> {
     let extra = datasets::read_extra(folder)
         .with_context(|| format!("cannot read snapshot {}", folder.display()))?;
-    World::region_with(&read_snapshot(folder)?, &extra)
-        .with_context(|| folder.display().to_string())
+    let region = read_snapshot(folder)?;
+    let world = World::region_with(&region, &extra);
+    Ok((world.with_context(|| folder.display().to_string())?, region))
 }
 
-fn read(of: &PoliciesOf) -> Result<(Policies, World)> {
-    let world = read_world(&of.world, of.decide)?;
+/// Policies and their world, with the region where the world is one.
+fn read(of: &PoliciesOf) -> Result<(Policies, World, Option<RegionSnapshot>)> {
+    let (world, region) = read_world(&of.world, of.decide)?;
     let mut files = of.policies.clone();
     if files.is_empty() {
         files = of.world.snapshot.as_deref().map(files_of).transpose()?.unwrap_or_default();
@@ -93,12 +96,13 @@ fn read(of: &PoliciesOf) -> Result<(Policies, World)> {
         !files.is_empty(),
         "there is no policy: name a FILE, or put files into {FOLDER}/*.sql of the snapshot"
     );
-    Ok((parse(&files)?, world))
+    Ok((parse(&files)?, world, region))
 }
 
-fn read_world(of: &WorldOf, decide: DecidedReplicas) -> Result<World> {
+fn read_world(of: &WorldOf, decide: DecidedReplicas) -> Result<(World, Option<RegionSnapshot>)> {
     let world = if let Some(folder) = &of.snapshot {
-        region(folder)?
+        let (world, region) = region(folder)?;
+        return Ok((world, Some(region)));
     } else if let Some(path) = &of.cluster {
         let cluster = datasets::cluster::read(path)?;
         let decides = match decide {
@@ -112,7 +116,7 @@ fn read_world(of: &WorldOf, decide: DecidedReplicas) -> Result<World> {
         let path = of.world.as_ref().context("no world")?;
         World::parse(&text(path)?).with_context(|| path.display().to_string())?
     };
-    Ok(world)
+    Ok((world, None))
 }
 
 /// Pairs of an open server, or replica, and one of its options.

@@ -100,7 +100,7 @@ pub(super) fn goals(solution: &Solution) -> Vec<Goal<'_>> {
 }
 
 pub(super) fn run(options: &SolvePolicies, context: &Context) -> Result<Verdict> {
-    let (policies, world) = read(&options.of)?;
+    let (policies, world, _) = read(&options.of)?;
     let model = Model::compile(&policies, &world)?;
     let backend = HighsProcess::of_this_binary(MEMORY_LIMIT_DEFAULT)?;
     let effort = Effort { time_limit: options.deadline, seed: options.seed };

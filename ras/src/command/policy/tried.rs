@@ -42,7 +42,7 @@ enum Side<'a> {
 }
 
 pub(super) fn run(options: &TryPolicies, context: &Context) -> Result<Verdict> {
-    let world = region(&options.snapshot)?;
+    let (world, _) = region(&options.snapshot)?;
     small_enough(&world)?;
     let tried = &options.policies;
     let own = files_of(&options.snapshot)?;
