@@ -9,6 +9,7 @@ use broker::{
     SolveStep, TargetVersion,
 };
 use serde_json::json;
+use sqlx::Connection;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use testkit::health::Health;
@@ -165,6 +166,8 @@ async fn solves_run_one_at_a_time_and_coalesce() {
     let mut db = database.connect().await;
     let refused = sqlx::raw_sql(sqlx::AssertSqlSafe(forced)).execute(&mut db).await;
     assert!(refused.expect_err("one").to_string().contains("jobs_one_solve"));
+    // Postgres answers before it rolls back: until then the second is locked, and claims skip it.
+    db.ping().await.expect("rolled back");
     assert!(database.broker.give_back(lease).await.expect("asked"));
     let again = claim(&database, "b", JobKind::Solve).await.expect("given back").lease;
     assert_eq!((again.job, again.attempt), (first.into(), 2));
