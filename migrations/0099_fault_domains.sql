@@ -31,3 +31,12 @@ COMMENT ON COLUMN survives.partition_id IS 'the partition';
 
 CREATE TRIGGER survives_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON survives
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+-- The domains of a server in order: partition, domain, partition, domain and so on. `among`: of these partitions only; null:
+-- of all.
+CREATE FUNCTION domains_of(of_server integer, among text[]) RETURNS text[] LANGUAGE sql STABLE AS $$
+    SELECT coalesce(array_agg(w.word ORDER BY p.partition, w.place), '{}')
+    FROM server_domains d JOIN partitions p USING (partition_id)
+    CROSS JOIN LATERAL (VALUES (1, p.partition::text), (2, d.domain::text)) AS w (place, word)
+    WHERE d.server_id = of_server AND (among IS NULL OR p.partition = ANY (among))
+$$;

@@ -2,7 +2,8 @@
 //!
 //! Buffers are idle until a failure, so they are lent. A guaranteed reservation lends at most its embedded
 //! buffer: its largest share in one MSB (eq. 4). A shared buffer lends all but a reserved part, so that most
-//! replacements find a spare without containers. The reservation that borrows least relative to its share is
+//! replacements find a spare without containers. A reservation that survives the loss of fault domains other than MSBs
+//! lends nothing, because only the loss of an MSB recalls loans. The reservation that borrows least relative to its share is
 //! served first. While an MSB is lost, the buffers elsewhere are needed: three quarters of the loans return
 //! at once, the rest before half an hour has passed (section 3.3.1), and no server is lent.
 
@@ -85,6 +86,9 @@ fn budgets<'a>(groups: &'a [LoanGroup], settings: &Elastic) -> BTreeMap<&'a Rese
     let mut budgets: BTreeMap<&ReservationName, Rru> = BTreeMap::new();
     for group in groups {
         let budget = budgets.entry(&group.owner).or_default();
+        if !group.lends {
+            continue;
+        }
         if group.shared {
             *budget += worth(group, group.total);
         } else {

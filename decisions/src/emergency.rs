@@ -1,28 +1,32 @@
 //! Servers for a request for emergency capacity (RAS section 5.4).
 //!
 //! Free servers come before those of shared buffers. Then comes the MSB in which the reservation holds least,
-//! because the loss of an MSB costs at most the largest share; then the most valuable server, so that few
+//! because the loss of an MSB costs at most the largest share, those in domains that the reservation survives included
+//! ([`crate::domains`]); then the most valuable server, so that few
 //! move, except that a server worth more than the missing amount comes after smaller ones. Before all this, servers that
 //! keep every limit of policies come before others ([`crate::limits`]): any of them serves the request.
 //!
 //! Emergencies have limits, because a typo must not empty a region: together they may double what a reservation is
 //! promised ([`exceeds_promise`]), and half of each shared buffer stays ([`takable_of_buffer`]).
 
+use crate::domains::{Domain, survived};
 use crate::limits::Room;
 use crate::place::PlaceLimits;
 use crate::region::Region;
 use crate::replace::SpareContext;
 use fleet::{
     HardwareTypeIx, HardwareTypeName, MsbIx, MsbName, ReservationIx, ReservationKind,
-    ReservationName, Rru, ServerName,
+    ReservationName, Rru, ServerIx, ServerName,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Servers of one MSB and type that may be granted.
+/// Servers of one MSB, type and set of domains that may be granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StockGroup {
     /// Their MSB.
     pub msb: MsbName,
+    /// Their domains of the partitions that the reservation survives.
+    pub domains: Vec<Domain>,
     /// Their hardware type.
     pub hardware_type: HardwareTypeName,
     /// Whether a shared buffer owns them; otherwise they are free.
@@ -67,24 +71,27 @@ impl Stock {
     pub fn of(region: &Region, reservation: ReservationIx, asked: Rru) -> Stock {
         let snapshot = region.snapshot;
         let of = region.reservation(reservation);
-        let mut groups: BTreeMap<(MsbIx, HardwareTypeIx, bool), Vec<(bool, ServerName)>> =
+        let partitions = survived(snapshot, of);
+        let mut groups: BTreeMap<(MsbIx, HardwareTypeIx, bool, Vec<Domain>), Vec<_>> =
             BTreeMap::new();
-        for (server, state, msb) in region.servers() {
+        for (at, (server, state, msb)) in region.servers().enumerate() {
             let shared = region.is(state.owner, ReservationKind::SharedBuffer);
             let takable = state.is_available()
                 && (shared || state.owner.is_none())
                 && of.value(server.hardware_type).is_some()
                 && !region.lost.contains(&msb);
             if takable {
-                let group = groups.entry((msb, server.hardware_type, shared)).or_default();
+                let domains = Domain::of(snapshot, ServerIx::new(at), &partitions);
+                let group = groups.entry((msb, server.hardware_type, shared, domains)).or_default();
                 group.push((state.borrower.is_some(), server.id.clone()));
             }
         }
-        let group = |((msb, ty, shared), mut servers): (_, Vec<(bool, ServerName)>)| {
+        let group = |((msb, ty, shared, domains), mut servers): (_, Vec<(bool, ServerName)>)| {
             let (msb, ty): (MsbIx, HardwareTypeIx) = (msb, ty);
             servers.sort_unstable();
             StockGroup {
                 msb: snapshot.msbs[msb.ix()].id.clone(),
+                domains,
                 hardware_type: snapshot.hardware_types[ty.ix()].clone(),
                 shared,
                 servers: servers.into_iter().map(|(_, name)| name).collect(),
@@ -163,10 +170,7 @@ fn choose_within(stock: &Stock, aim: Rru, room: &mut Room) -> (Vec<StockGroup>, 
         let key = (stock.reservation.clone(), group.hardware_type.clone());
         stock.worth.values.get(&key).copied().unwrap_or_default()
     };
-    let mut held: BTreeMap<&MsbName, Rru> = BTreeMap::new();
-    for ((_, msb), amount) in &stock.worth.held {
-        held.insert(msb, *amount);
-    }
+    let mut held = stock.worth.held.clone();
     let mut alike: Vec<Alike> = Vec::new();
     for (group, of) in stock.groups.iter().enumerate() {
         let value = value(of);
@@ -185,10 +189,11 @@ fn choose_within(stock: &Stock, aim: Rru, room: &mut Room) -> (Vec<StockGroup>, 
     let mut missing = aim;
     while missing > Rru::ZERO && servers_left > 0 {
         let best = alike.iter_mut().filter_map(|of| {
-            let share = held.get(&of.of.msb).copied().unwrap_or_default();
+            let there = held.in_msb(&stock.reservation, &of.of.msb);
+            let share = held.at(&stock.reservation, &of.of.msb, &of.of.domains);
             let ty = &of.of.hardware_type;
             let spared = of.of.shared && shared_left.get(ty) == Some(&0);
-            let next = *of.left.last().filter(|_| share + of.value <= most && !spared)?;
+            let next = *of.left.last().filter(|_| there + of.value <= most && !spared)?;
             // Among servers worth more than the missing amount the smallest is best, else the largest.
             let fit = if of.value >= missing { (0, of.value) } else { (1, Rru(-of.value.0)) };
             let exceeds = !room.keeps(next, &stock.reservation);
@@ -201,14 +206,19 @@ fn choose_within(stock: &Stock, aim: Rru, room: &mut Room) -> (Vec<StockGroup>, 
             *left -= 1;
         }
         missing -= best.value;
-        *held.entry(&best.of.msb).or_default() += best.value;
+        held.add(&stock.reservation, &best.of.msb, &best.of.domains, best.value);
         room.goes(server, Some(&stock.reservation));
         picked.entry(best.group).or_default().push(server.clone());
     }
     let group = |(g, servers): (usize, Vec<ServerName>)| {
-        let StockGroup { msb, hardware_type, shared, .. } = &stock.groups[g];
-        let (msb, hardware_type) = (msb.clone(), hardware_type.clone());
-        StockGroup { msb, hardware_type, shared: *shared, servers }
+        let StockGroup { msb, domains, hardware_type, shared, .. } = &stock.groups[g];
+        StockGroup {
+            msb: msb.clone(),
+            domains: domains.clone(),
+            hardware_type: hardware_type.clone(),
+            shared: *shared,
+            servers,
+        }
     };
     (picked.into_iter().map(group).collect(), aim - missing)
 }

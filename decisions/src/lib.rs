@@ -13,6 +13,7 @@
 //! | [`emergency`] | which servers serve a request for emergency capacity: [`emergency::Stock`] |
 //! | [`preemption`] | which reservations are preempted for more important ones, and when: [`preemption::RegionHeld`] |
 //! | [`maintenance`] | which maintenance windows are accepted, their next steps, the order of recalls: [`maintenance::capacity::View`], [`maintenance::lifecycle::WindowView`] |
+//! | [`domains`] | fault domains that cross MSBs, and what reservations hold in them |
 //! | [`place`] | placement rules that all of these keep |
 //! | [`limits`] | limits of policies, kept where servers serve equally: [`limits::Room`] |
 //! | [`region`] | the state of a region, from which views are made without a database |
@@ -22,6 +23,7 @@
 //! `examples/lost_msb.rs` rehearses the loss of an MSB: `cargo run -p decisions --example lost_msb`.
 
 pub mod admission;
+pub mod domains;
 pub mod elastic;
 pub mod emergency;
 pub mod failure_replay;

@@ -5,13 +5,15 @@
 //! Reservations are served by priority, then by the age of the failure. The best fitting spare is, in this
 //! order: one that is not lent; the one with which the reservation's share in the MSB is smallest, because
 //! the loss of an MSB costs at most the largest share (eq. 4, 6); the least valuable, so that better spares
-//! remain for reservations that need them; the first by name. If it would exceed a limit of a policy, the best of those
+//! remain for reservations that need them; the first by name. For a reservation that survives the loss of domains of other partitions, its
+//! share in those counts as its share in an MSB does ([`crate::domains`]). If it would exceed a limit of a policy, the best of those
 //! goes first that keep every limit and leave the largest share no larger ([`crate::limits`]). If all fitting spares are taken, a
 //! reservation that can use another one passes its own on (an augmenting path). So the number of replaced
 //! servers of each priority is the largest possible without replacing fewer of a higher priority.
 
 mod view;
 
+use crate::domains::{Domain, Shares};
 use crate::limits::Room;
 use fleet::{HardwareTypeName, MsbName, ReservationName, Rru, ServerName};
 use std::collections::{BTreeMap, VecDeque};
@@ -30,9 +32,16 @@ pub struct Swap {
     pub exceeds: Vec<String>,
 }
 
-/// Whether spares are lent, their MSB, hardware type and kind in limits. Spares of one kind differ only in name; there
-/// are few kinds and many spares.
-type Kind<'a> = (bool, &'a MsbName, &'a HardwareTypeName, u32);
+/// Spares that differ only in name: there are few kinds and many spares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind<'a> {
+    lent: bool,
+    msb: &'a MsbName,
+    hardware_type: &'a HardwareTypeName,
+    domains: &'a [Domain],
+    /// Their kind in limits.
+    limits: u32,
+}
 
 /// A server of a shared buffer that was replaced when it failed and works again, and the spare in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +50,8 @@ pub struct Repaired {
     pub server: ServerName,
     /// Its MSB.
     pub msb: MsbName,
+    /// Its domains of the partitions that the reservation survives.
+    pub domains: Vec<Domain>,
     /// Its hardware type.
     pub hardware_type: HardwareTypeName,
     /// The reservation that held it.
@@ -53,6 +64,8 @@ pub struct Repaired {
     pub spare: ServerName,
     /// The MSB of the spare.
     pub spare_msb: MsbName,
+    /// The domains of the spare.
+    pub spare_domains: Vec<Domain>,
     /// The hardware type of the spare.
     pub spare_hardware_type: HardwareTypeName,
 }
@@ -65,34 +78,36 @@ pub fn returning<'a>(
     context: &SpareContext,
     room: &mut Room,
 ) -> Vec<&'a Repaired> {
-    let mut held: BTreeMap<&ReservationName, BTreeMap<&MsbName, Rru>> = BTreeMap::new();
-    for ((reservation, msb), amount) in &context.held {
-        held.entry(reservation).or_default().insert(msb, *amount);
-    }
+    let mut held = context.held.clone();
     let goes = |of: &&'a Repaired| {
         let value = |ty: &HardwareTypeName| {
             context.values.get(&(of.reservation.clone(), ty.clone())).copied().unwrap_or_default()
         };
-        let guaranteed = |held: &BTreeMap<&MsbName, Rru>| {
-            let all: Rru = held.values().copied().sum();
-            let largest = held.values().copied().max().unwrap_or_default();
-            let left = if of.msb_buffer { all - largest } else { all };
-            left.min(of.capacity)
+        let guaranteed = |held: &Shares| {
+            let in_msb =
+                if of.msb_buffer { held.largest_in_msb(&of.reservation) } else { Rru::ZERO };
+            let lost = in_msb.max(held.largest_in_domain(&of.reservation));
+            (held.total(&of.reservation) - lost).min(of.capacity)
         };
-        let held = held.entry(&of.reservation).or_default();
-        let mut after = held.clone();
-        *after.entry(&of.msb).or_default() += value(&of.hardware_type);
-        let fits = context.fits(&of.reservation, &of.msb, after[&of.msb]);
-        *after.entry(&of.spare_msb).or_default() -= value(&of.spare_hardware_type);
-        if !fits || guaranteed(&after) < guaranteed(held) {
-            return false;
-        }
+        let exchange = |held: &mut Shares, sign: i64| {
+            let arrives = Rru(sign * value(&of.hardware_type).0);
+            let leaves = Rru(-sign * value(&of.spare_hardware_type).0);
+            held.add(&of.reservation, &of.msb, &of.domains, arrives);
+            let there = held.in_msb(&of.reservation, &of.msb);
+            held.add(&of.reservation, &of.spare_msb, &of.spare_domains, leaves);
+            there
+        };
+        let before = guaranteed(&held);
+        let there = exchange(&mut held, 1);
+        let serves = context.fits(&of.reservation, &of.msb, there) && guaranteed(&held) >= before;
         let mut then = room.clone();
         then.becomes_spare(&of.spare);
         then.goes(&of.server, Some(&of.reservation));
-        let goes = then.exceeded_since(room, [(&of.server, &of.reservation)]).is_empty();
+        let goes = serves && then.exceeded_since(room, [(&of.server, &of.reservation)]).is_empty();
         if goes {
-            (*held, *room) = (after, then);
+            *room = then;
+        } else {
+            exchange(&mut held, -1);
         }
         goes
     };
@@ -103,8 +118,8 @@ struct Choice<'a> {
     worth: &'a SpareContext,
     /// Remaining spares of each kind, in descending order of name.
     left: BTreeMap<Kind<'a>, Vec<&'a ServerName>>,
-    /// RRU by reservation and MSB, chosen spares included.
-    held: BTreeMap<(ReservationName, MsbName), Rru>,
+    /// What reservations hold, chosen spares included.
+    held: Shares,
     /// The chosen spares.
     chosen: Vec<(&'a Failed, Kind<'a>, &'a ServerName)>,
     room: Room,
@@ -121,7 +136,13 @@ pub fn choose(
     let before = room.clone();
     let mut left: BTreeMap<Kind, Vec<&ServerName>> = BTreeMap::new();
     for spare in spares {
-        let kind = (spare.lent, &spare.msb, &spare.hardware_type, room.kind(&spare.server));
+        let kind = Kind {
+            lent: spare.lent,
+            msb: &spare.msb,
+            hardware_type: &spare.hardware_type,
+            domains: &spare.domains,
+            limits: room.kind(&spare.server),
+        };
         left.entry(kind).or_default().push(&spare.server);
     }
     for names in left.values_mut() {
@@ -160,10 +181,10 @@ impl<'a> Choice<'a> {
     /// The value of a spare of a kind, if it fits.
     fn fits(&self, of: &Failed, kind: Kind) -> Option<Rru> {
         let least = self.value(of, &of.hardware_type).unwrap_or(Rru::ZERO);
-        let key = (of.reservation.clone(), kind.1.clone());
-        let share = self.held.get(&key).copied().unwrap_or(Rru::ZERO);
-        let fits = |worth: &Rru| self.worth.fits(&of.reservation, kind.1, share + *worth);
-        self.value(of, kind.2).filter(|worth| *worth >= least && *worth > Rru::ZERO).filter(fits)
+        let share = self.held.in_msb(&of.reservation, kind.msb);
+        let fits = |worth: &Rru| self.worth.fits(&of.reservation, kind.msb, share + *worth);
+        let worth = self.value(of, kind.hardware_type);
+        worth.filter(|worth| *worth >= least && *worth > Rru::ZERO).filter(fits)
     }
 
     /// The best fitting kind with remaining spares: one that keeps every limit, if it serves as well.
@@ -171,34 +192,31 @@ impl<'a> Choice<'a> {
         let fitting = self.left.iter().filter_map(|(&kind, names)| {
             let worth = self.fits(of, kind)?;
             let name = *names.last()?;
-            let key = (of.reservation.clone(), kind.1.clone());
-            let share = self.held.get(&key).copied().unwrap_or(Rru::ZERO);
-            Some(((kind.0, share + worth, worth, name), kind))
+            let share = self.held.at(&of.reservation, kind.msb, kind.domains);
+            Some(((kind.lent, share + worth, worth, name), kind))
         });
         let mut fitting: Vec<_> = fitting.collect();
         let &(rank, best) = fitting.iter().min()?;
         if self.room.keeps(rank.3, &of.reservation) {
             return Some(best);
         }
-        // The loss of an MSB costs the largest share, which the best spare may set already.
+        // A loss costs the largest share, which the best spare may set already.
         let largest = self.largest_share(&of.reservation).max(rank.1);
         fitting.retain(|((_, share, _, name), _)| {
-            let serves = *share <= largest || !self.worth.buffered.contains(&of.reservation);
+            let serves = *share <= largest || !self.worth.survives_a_loss(&of.reservation);
             serves && self.room.keeps(name, &of.reservation)
         });
         Some(fitting.into_iter().min().map_or(best, |of| of.1))
     }
 
-    /// What a reservation holds in the MSB where it holds most.
-    fn largest_share(&self, reservation: &ReservationName) -> Rru {
-        let shares = self.held.iter().filter(|((of, _), _)| of == reservation);
-        shares.map(|(_, share)| *share).max().unwrap_or(Rru::ZERO)
+    /// What a reservation holds in the MSB or domain where it holds most.
+    fn largest_share(&self, of: &ReservationName) -> Rru {
+        self.held.largest_in_msb(of).max(self.held.largest_in_domain(of))
     }
 
     fn hold(&mut self, of: &Failed, kind: Kind, sign: i64) {
-        let worth = self.value(of, kind.2).unwrap_or(Rru::ZERO);
-        *self.held.entry((of.reservation.clone(), kind.1.clone())).or_default() +=
-            Rru(sign * worth.0);
+        let worth = self.value(of, kind.hardware_type).unwrap_or(Rru::ZERO);
+        self.held.add(&of.reservation, kind.msb, kind.domains, Rru(sign * worth.0));
     }
 
     fn give(&mut self, of: &'a Failed, kind: Kind<'a>) -> bool {

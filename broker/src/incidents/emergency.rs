@@ -15,7 +15,7 @@ use crate::log::event::{EmergencyAnswer, Event};
 use crate::log::trail::TargetVersion;
 use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence_at_head};
-use crate::promises::{promise, quota};
+use crate::promises::{promise, quota, survives};
 use crate::topology::places::Topology;
 use chrono::{DateTime, Utc};
 use decisions::emergency::{Picks, Stock, StockGroup, exceeds_promise, takable_of_buffer};
@@ -35,8 +35,10 @@ pub(crate) mod sql {
             LEFT JOIN reservations r ON r.reservation = e.reservation \
             LEFT JOIN promises p ON p.promise_id = r.promise_id WHERE e.state = 'asked' \
             ORDER BY p.priority NULLS LAST, e.asked_at, e.emergency_id LIMIT 1 FOR UPDATE OF e";
-        /// Free servers and those of shared buffers, of the types that a waiting reservation can use.
+        /// Free servers and those of shared buffers, of the types that a waiting reservation can use. $2: the partitions that
+        /// it survives.
         STOCK = "SELECT m.msb::text, h.hardware_type::text, s.current_reservation_id IS NOT NULL, \
+                CASE WHEN $2::text[] = '{}' THEN '{}'::text[] ELSE domains_of(s.server_id, $2) END, \
                 array_agg(s.server::text ORDER BY s.loan_reservation_id IS NOT NULL, s.server) \
             FROM servers s JOIN racks k USING (rack_id) JOIN msbs m USING (msb_id) \
             JOIN hardware_types h USING (hardware_type_id) \
@@ -47,7 +49,7 @@ pub(crate) mod sql {
                 AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = s.server_id) \
                 AND NOT EXISTS (SELECT FROM moves o WHERE o.open AND o.server_id = s.server_id) \
                 AND NOT EXISTS (SELECT FROM outages o WHERE o.msb_id = k.msb_id AND o.ended_at IS NULL) \
-            GROUP BY 1, 2, 3 ORDER BY 1, 2, 3";
+            GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4";
         /// Those of the chosen servers that nothing else has taken since they were read.
         TAKE = "UPDATE servers s SET target_pending = true, target_reservation_id = r.reservation_id, \
                 target_version = $3, target_origin = 'emergency' \
@@ -361,20 +363,23 @@ async fn stock(
         }));
     }
     let types: Vec<&str> = promise.rru.iter().map(|(ty, _)| ty.as_ref()).collect();
+    let worth = replacement::worth(db, &BTreeSet::from([reservation])).await.doing(doing)?;
+    let partitions: Vec<String> = worth.partitions().iter().map(ToString::to_string).collect();
     let groups = sqlx::query(sql::STOCK)
         .bind(types)
+        .bind(partitions)
         .try_map(|row: PgRow| {
             Ok(StockGroup {
                 msb: row.try_get::<&str, _>(0)?.into(),
                 hardware_type: row.try_get::<&str, _>(1)?.into(),
                 shared: row.try_get(2)?,
-                servers: row.try_get::<Vec<String>, _>(3)?.into_iter().map(Into::into).collect(),
+                domains: survives::domains(&row, 3)?,
+                servers: row.try_get::<Vec<String>, _>(4)?.into_iter().map(Into::into).collect(),
             })
         })
         .fetch_all(&mut *db)
         .await
         .doing(doing)?;
-    let worth = replacement::worth(db, &BTreeSet::from([reservation])).await.doing(doing)?;
     let reservation = reservation.clone();
     Ok(Ok(Stock { reservation, asked, groups, most: None, shared_most, worth }))
 }

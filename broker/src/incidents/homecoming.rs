@@ -12,6 +12,7 @@ use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence, check_fence_at_head};
+use crate::promises::survives;
 use decisions::replace::{Repaired, SpareContext};
 use fleet::{ReservationName, Rru};
 use sqlx::postgres::PgRow;
@@ -27,7 +28,8 @@ pub(crate) mod sql {
         /// Repaired servers in shared buffers whose reservations have idle spares instead; none while a failed
         /// server waits for a spare.
         REPAIRED = "SELECT DISTINCT ON (s.server) s.server::text, sb.msb::text, sh.hardware_type::text, r.reservation, \
-                f.server::text, fb.msb::text, fh.hardware_type::text, m.capacity_micro, m.msb_buffer \
+                f.server::text, fb.msb::text, fh.hardware_type::text, m.capacity_micro, m.msb_buffer, \
+                domains_of(s.server_id, NULL), domains_of(f.server_id, NULL) \
             FROM replacements p JOIN reservations r ON r.reservation = p.reservation AND r.kind = 'guaranteed' \
             JOIN promises m USING (promise_id) \
             JOIN servers s ON s.server_id = p.server_id \
@@ -205,6 +207,8 @@ async fn repaired(db: &mut PgConnection) -> Result<Vec<Repaired>, sqlx::Error> {
             spare_hardware_type: name(6)?.into(),
             capacity: Rru(row.try_get(7)?),
             msb_buffer: row.try_get(8)?,
+            domains: survives::domains(&row, 9)?,
+            spare_domains: survives::domains(&row, 10)?,
         })
     };
     sqlx::query(sql::REPAIRED).try_map(repaired).fetch_all(db).await

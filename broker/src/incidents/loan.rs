@@ -28,7 +28,8 @@ pub(crate) mod sql {
         /// Bound servers without an open move, by owner, place and type. One scan of all servers.
         GROUPS = "SELECT r.reservation, r.kind, p.priority, m.msb::text, h.hardware_type::text, \
                 coalesce(v.value_micro, 0), g.total, g.idle, g.lent, EXISTS (SELECT FROM outages o \
-                    WHERE o.ended_at IS NULL AND o.msb_id = g.msb_id) \
+                    WHERE o.ended_at IS NULL AND o.msb_id = g.msb_id), \
+                NOT EXISTS (SELECT FROM survives q WHERE q.promise_id = r.promise_id) \
             FROM (SELECT s.current_reservation_id AS reservation_id, k.msb_id, s.hardware_type_id, \
                     count(*) AS total, \
                     count(*) FILTER (WHERE NOT s.in_use AND s.loan_reservation_id IS NULL \
@@ -257,6 +258,7 @@ async fn view(db: &mut PgConnection) -> Result<LoanView, sqlx::Error> {
             idle: count(&row, 7)?,
             lent: count(&row, 8)?,
             lost: row.try_get(9)?,
+            lends: row.try_get(10)?,
         })
     };
     let groups = sqlx::query(sql::GROUPS).try_map(group).fetch_all(&mut *db).await?;

@@ -13,9 +13,11 @@ use crate::log::audited_tx::AuditedTx;
 use crate::log::event::Event;
 use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence, check_fence_at_head};
+use crate::promises::survives;
 use chrono::{DateTime, Utc};
+use decisions::domains::Shares;
 use decisions::replace::{Failed, Spare, SpareContext, Swap};
-use fleet::{Name, ReservationName, Rru, ServerName};
+use fleet::{MsbName, Name, ReservationName, Rru, ServerName};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,18 +92,20 @@ pub(crate) mod sql {
             WHERE p.state = 'owed' ORDER BY p.server";
         /// Of spares that differ only in name, the first by name, at most as many as there are debts ($1; NULL: all, as
         /// names may tell them apart).
-        SPARES = "WITH spares AS (SELECT s.server, k.msb_id, s.hardware_type_id, \
+        /// $2: the partitions whose domains count.
+        SPARES = "WITH every AS (SELECT s.server, k.msb_id, s.hardware_type_id, \
                     s.loan_reservation_id IS NOT NULL OR s.in_use AS lent, \
-                    row_number() OVER (PARTITION BY k.msb_id, s.hardware_type_id, \
-                        s.loan_reservation_id IS NOT NULL OR s.in_use ORDER BY s.server) AS place \
+                    CASE WHEN $2::text[] = '{}' THEN '{}'::text[] ELSE domains_of(s.server_id, $2) END AS domains \
                 FROM reservations r JOIN servers s ON s.current_reservation_id = r.reservation_id \
                 JOIN (SELECT rack_id, msb_id FROM racks OFFSET 0) k USING (rack_id) \
                 WHERE r.kind = 'shared_buffer' AND NOT s.target_pending \
                     AND NOT EXISTS (SELECT FROM servers_out_of_use(true) AS u WHERE u = s.server_id) \
                     AND NOT EXISTS (SELECT FROM cordoned_servers c WHERE c.server_id = s.server_id) \
                     AND NOT EXISTS (SELECT FROM moves m WHERE m.open AND m.server_id = s.server_id \
-                        AND m.origin <> 'recall')) \
-            SELECT s.server::text, b.msb::text, h.hardware_type::text, s.lent \
+                        AND m.origin <> 'recall')), \
+            spares AS (SELECT *, row_number() OVER (PARTITION BY msb_id, hardware_type_id, lent, domains \
+                    ORDER BY server) AS place FROM every) \
+            SELECT s.server::text, b.msb::text, h.hardware_type::text, s.lent, s.domains \
             FROM spares s JOIN msbs b USING (msb_id) JOIN hardware_types h USING (hardware_type_id) \
             WHERE ($1::bigint IS NULL OR s.place <= $1) \
                 AND NOT EXISTS (SELECT FROM outages o WHERE o.msb_id = s.msb_id AND o.ended_at IS NULL)";
@@ -236,9 +240,9 @@ impl Broker {
             Vec::new()
         } else {
             let most = (!each).then_some(owed.len());
-            let spares = spares(db, most).await.doing(doing)?;
             let short: BTreeSet<&ReservationName> = owed.iter().map(|of| &of.reservation).collect();
             let worth = worth(db, &short).await.doing(doing)?;
+            let spares = spares(db, most, &worth.partitions()).await.doing(doing)?;
             choose(&owed, &spares, &worth)
         };
         let text = |of: fn(&Swap) -> &str| -> Vec<&str> { swaps.iter().map(&of).collect() };
@@ -358,17 +362,23 @@ async fn owed(db: &mut PgConnection) -> Result<Vec<Failed>, sqlx::Error> {
     sqlx::query(sql::OWED).try_map(failed).fetch_all(db).await
 }
 
-async fn spares(db: &mut PgConnection, most: Option<usize>) -> Result<Vec<Spare>, sqlx::Error> {
+async fn spares(
+    db: &mut PgConnection,
+    most: Option<usize>,
+    partitions: &BTreeSet<Name>,
+) -> Result<Vec<Spare>, sqlx::Error> {
     let spare = |row: PgRow| {
         Ok(Spare {
             server: row.try_get::<&str, _>(0)?.into(),
             msb: row.try_get::<&str, _>(1)?.into(),
             hardware_type: row.try_get::<&str, _>(2)?.into(),
             lent: row.try_get(3)?,
+            domains: survives::domains(&row, 4)?,
         })
     };
+    let partitions: Vec<&str> = partitions.iter().map(|name| &**name).collect();
     let most = most.map(|most| i64::try_from(most).unwrap_or(i64::MAX));
-    sqlx::query(sql::SPARES).bind(most).try_map(spare).fetch_all(db).await
+    sqlx::query(sql::SPARES).bind(most).bind(partitions).try_map(spare).fetch_all(db).await
 }
 
 /// RRU by reservation and another name.
@@ -392,9 +402,21 @@ pub(crate) async fn worth(
     let mut places = placement::read(db).await?;
     places.retain(|name, _| of.contains(name));
     // V is zero outside the allowed datacenters.
-    let mut held = by_pair(held);
-    held.retain(|(name, msb), _| places.get(name).is_none_or(|place| place.allows(msb)));
-    Ok(SpareContext { values: by_pair(values), held, places, buffered })
+    let allows = |name: &ReservationName, msb: &MsbName| {
+        places.get(name).is_none_or(|place| place.allows(msb))
+    };
+    let held = by_pair(held).into_iter().filter(|((name, msb), _)| allows(name, msb));
+    let mut shares: Shares = held.collect();
+    shares.survives = survives::read(db, &names).await?;
+    let in_domains = match shares.survives.is_empty() {
+        true => Vec::new(),
+        false => survives::held(db, &names).await?,
+    };
+    for of in in_domains.into_iter().filter(|of| of.later && allows(&of.reservation, &of.msb)) {
+        let shares = shares.by_domain.entry(of.reservation).or_default();
+        *shares.entry(of.domain).or_default() += of.amount;
+    }
+    Ok(SpareContext { values: by_pair(values), held: shares, places, buffered })
 }
 
 fn listed(row: &PgRow) -> Result<ReplacementRow, sqlx::Error> {

@@ -5,6 +5,7 @@ use crate::infra::error::{DbError, Doing};
 use crate::infra::id::WindowId;
 use crate::infra::state::MaintenanceState;
 use crate::infra::words::name;
+use crate::promises::survives;
 use chrono::{DateTime, Utc};
 use decisions::maintenance::capacity::{Held, Out, Promised, Site, View};
 use decisions::maintenance::planning::is_recallable;
@@ -32,7 +33,7 @@ pub(crate) mod sql {
                     JOIN msbs b USING (msb_id) WHERE $1 = 'msb' AND b.msb = $2) \
             SELECT c.part, c.server_id, s.server::text, k.rack::text, b.msb::text, o.reservation, \
                 CASE WHEN f THEN 0 ELSE coalesce(w.value_micro, 0) END, r.reservation, \
-                CASE WHEN f THEN 0 ELSE coalesce(v.value_micro, 0) END \
+                CASE WHEN f THEN 0 ELSE coalesce(v.value_micro, 0) END, domains_of(c.server_id, NULL) \
             FROM covered c JOIN servers s USING (server_id) JOIN racks k USING (rack_id) \
             JOIN msbs b USING (msb_id) \
             CROSS JOIN LATERAL (SELECT c.server_id IN (SELECT servers_out_of_use(false))) AS u (f) \
@@ -152,6 +153,13 @@ impl Situation {
                 promised.by_msb[usize::from(later)].insert(msb.into(), Rru(amount));
             }
         }
+        let names: Vec<&str> = holders.iter().map(String::as_str).collect();
+        for of in survives::held(db, &names).await.doing(doing)? {
+            if let Some(promised) = view.reservations.get_mut(&of.reservation) {
+                let shares = &mut promised.by_domain[usize::from(of.later)];
+                *shares.entry(of.domain).or_default() += of.amount;
+            }
+        }
         Ok(Situation { view, priority, servers, events, requested })
     }
 
@@ -183,6 +191,7 @@ fn site(row: &PgRow) -> Result<(String, i32, Site), sqlx::Error> {
         server: name(row, 2)?,
         rack: name(row, 3)?,
         msb: name(row, 4)?,
+        domains: survives::domains(row, 9)?,
         held: [held(5)?, held(7)?],
     };
     Ok((row.try_get(0)?, row.try_get(1)?, site))

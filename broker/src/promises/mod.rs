@@ -8,6 +8,7 @@ pub(crate) mod policy;
 pub(crate) mod promise;
 pub(crate) mod promise_history;
 pub(crate) mod quota;
+pub(crate) mod survives;
 pub(crate) mod terms;
 
 pub use autosize::{
@@ -32,5 +33,6 @@ pub(crate) const STATEMENTS: &[crate::Statements] = &[
     promise::sql::ALL,
     promise_history::sql::ALL,
     quota::sql::ALL,
+    survives::sql::ALL,
     terms::sql::ALL,
 ];

@@ -19,9 +19,9 @@ use decisions::preemption::RegionHeld;
 use decisions::region::Region;
 use decisions::replace::{Failed, Spare, SpareContext};
 use fleet::{
-    AllowedDatacenterRow, MsbName, Name, RegionSnapshot, ReservationIx, ReservationKind, Rru,
-    RruRow, Scope, ServerName, ServerRow, SnapshotParts, UnavailabilityKind, UnavailabilityRow,
-    Weights,
+    AllowedDatacenterRow, MsbName, Name, PartitionColumn, PartitionParts, RegionSnapshot,
+    ReservationIx, ReservationKind, Rru, RruRow, Scope, ServerName, ServerRow, SnapshotParts,
+    SurvivesRow, UnavailabilityKind, UnavailabilityRow, Weights,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -144,6 +144,7 @@ fn parts(random: &mut Random, now: DateTime<Utc>) -> SnapshotParts {
             recall_minutes: random.of(&[None, Some(20), Some(300)]),
         });
     }
+    let crossing = crossing(random, &servers);
     SnapshotParts {
         region: "region".into(),
         taken_at: now,
@@ -156,8 +157,33 @@ fn parts(random: &mut Random, now: DateTime<Utc>) -> SnapshotParts {
         allowed_datacenters,
         unavailability,
         ahead: fleet::AheadParts::default(),
-        crossing: fleet::PartitionParts::default(),
+        crossing,
     }
+}
+
+/// Switches and feeds that cross MSBs, and who survives them; in half of the regions.
+fn crossing(random: &mut Random, servers: &[ServerRow]) -> PartitionParts {
+    let mut crossing = PartitionParts::default();
+    if random.chance(50) {
+        return crossing;
+    }
+    for (name, count) in [("switch", 5), ("feed", 2)] {
+        let mut domains = Vec::new();
+        for row in servers {
+            if random.chance(90) {
+                let domain = format!("{name}{}", random.below(count)).into();
+                domains.push((row.server_id.clone(), domain));
+            }
+        }
+        crossing.partitions.push(PartitionColumn { name: name.into(), domains });
+    }
+    for (reservation, partition) in [("web", "switch"), ("db", "switch"), ("db", "feed")] {
+        if random.chance(70) {
+            let reservation_id = reservation.into();
+            crossing.survives.push(SurvivesRow { reservation_id, partition: partition.into() });
+        }
+    }
+    crossing
 }
 
 /// A server or a rack.
@@ -426,12 +452,13 @@ async fn compare(town: &Town, case: &str) -> [usize; 6] {
     assert_eq!(failed, expected, "{case}: failures");
     if !failed.is_empty() {
         spares.sort();
-        assert_eq!(spares, Spare::all(&region, failed.len()), "{case}: spares");
         let short: BTreeSet<ReservationIx> = failed
             .iter()
             .map(|of| snapshot.reservation(&of.reservation).expect("a reservation"))
             .collect();
         assert_eq!(worth, SpareContext::of(&region, &short), "{case}: values and holdings");
+        let expected = Spare::all(&region, &worth.partitions(), failed.len());
+        assert_eq!(spares, expected, "{case}: spares");
     }
     let staying = moves.iter().filter(|state| state.staying_move.is_some()).count();
     let cordoned = moves.iter().filter(|state| state.cordoned).count();

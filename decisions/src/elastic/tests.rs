@@ -16,6 +16,7 @@ fn group(owner: &str, msb: &str, total: u64, idle: u64) -> LoanGroup {
         idle,
         lent: 0,
         lost: false,
+        lends: true,
     }
 }
 
@@ -146,4 +147,17 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn who_survives_other_domains_than_msbs_lends_nothing() {
+    let lends = |lends| LoanGroup { lends, ..group("web", "m1", 4, 4) };
+    let lent = |group| plan(&view(vec![group], &["batch"]), &Elastic::default()).lend.len();
+    assert_eq!((lent(lends(true)), lent(lends(false))), (1, 0));
+    // What was lent before comes back.
+    let before = view(vec![lends(true)], &["batch"]);
+    let mut then = after(before.clone(), &plan(&before, &Elastic::default()));
+    then.groups[0].lends = false;
+    let back = plan(&then, &Elastic::default());
+    assert_eq!((back.lend.len(), back.recall.iter().map(|of| of.count).sum::<u64>()), (0, 4));
 }

@@ -32,6 +32,8 @@ pub struct LoanGroup {
     pub lent: u64,
     /// Whether the MSB counts as lost.
     pub lost: bool,
+    /// Whether the owner lends: its embedded buffer covers the loss of an MSB and of nothing else.
+    pub lends: bool,
 }
 
 /// Servers of one group that one reservation borrows.
@@ -96,6 +98,7 @@ impl LoanView {
                 idle: 0,
                 lent: 0,
                 lost: region.lost.contains(&msb),
+                lends: owns.survives.is_empty(),
             });
             group.total += 1;
             group.lent += u64::from(borrower.is_some());

@@ -9,15 +9,24 @@ use std::collections::{BTreeMap, BTreeSet};
 fn group(msb: &str, hardware_type: &str, shared: bool, count: u64) -> StockGroup {
     let name = |number| format!("{msb}-{hardware_type}-{shared}-{number}").into();
     let servers = (0..count).map(name).collect();
-    StockGroup { msb: msb.into(), hardware_type: hardware_type.into(), shared, servers }
+    StockGroup {
+        msb: msb.into(),
+        domains: Vec::new(),
+        hardware_type: hardware_type.into(),
+        shared,
+        servers,
+    }
 }
 
 fn stock(asked: usize, groups: Vec<StockGroup>) -> Stock {
     let values =
         [(("web".into(), "a".into()), Rru::units(1)), (("web".into(), "b".into()), Rru::units(3))];
     let held = [(("web".into(), "m1".into()), Rru::units(5))];
-    let worth =
-        SpareContext { values: values.into(), held: held.into(), ..SpareContext::default() };
+    let worth = SpareContext {
+        values: values.into(),
+        held: held.into_iter().collect(),
+        ..SpareContext::default()
+    };
     let (most, shared_most) = (None, BTreeMap::new());
     Stock { reservation: "web".into(), asked: Rru::units(asked), groups, most, shared_most, worth }
 }
@@ -129,4 +138,19 @@ proptest! {
         let each: BTreeSet<_> = picks.iter().flat_map(|of| &of.servers).collect();
         prop_assert_eq!(each.len(), picks.iter().map(|of| of.servers.len()).sum::<usize>());
     }
+}
+
+#[test]
+fn servers_come_from_the_domains_with_the_smallest_shares() {
+    use crate::domains::Domain;
+    let domain = |name: &str| Domain { partition: "switch".into(), name: name.into() };
+    let within = |msb: &str, switch: &str, count| StockGroup {
+        domains: vec![domain(switch)],
+        ..group(msb, "a", false, count)
+    };
+    let mut stock = stock(3, vec![within("m2", "s1", 9), within("m3", "s2", 9)]);
+    assert_eq!(picks(&stock), [row("m2", "a", false, 2), row("m3", "a", false, 1)], "by MSB");
+    stock.worth.held.survives.insert("web".into(), ["switch".into()].into());
+    stock.worth.held.by_domain.insert("web".into(), [(domain("s1"), Rru::units(5))].into());
+    assert_eq!(picks(&stock), [row("m3", "a", false, 3)]);
 }

@@ -1,6 +1,7 @@
 //! The decisions of a replay, and its solves.
 
 use super::state::{Event, Replay, delta, hours};
+use crate::domains::{Domain, survived};
 use crate::limits::Room;
 use crate::outage::{self, MsbHealth, OutageReason};
 use crate::replace::{self, Failed, Repaired, Spare, SpareContext};
@@ -62,9 +63,9 @@ impl<S: FnMut(&RegionSnapshot) -> Targets> Replay<'_, S> {
             self.return_repaired();
             return;
         }
-        let spares = Spare::all(&self.region, failed.len());
         let short: BTreeSet<ReservationIx> = self.owed.values().map(|of| of.reservation).collect();
         let worth = SpareContext::of(&self.region, &short);
+        let spares = Spare::all(&self.region, &worth.partitions(), failed.len());
         for swap in replace::choose(&failed, &spares, &worth, &mut Room::default()) {
             let (Some(failed), Some(spare)) =
                 (snapshot.server(&swap.failed), snapshot.server(&swap.spare))
@@ -109,19 +110,23 @@ impl<S: FnMut(&RegionSnapshot) -> Targets> Replay<'_, S> {
             if !idle || !ready || !works_for(spare, Some(reservation)) {
                 continue;
             }
-            let ((server, msb, hardware_type), (spare, spare_msb, spare_hardware_type)) =
-                (name(failed), name(spare));
+            let (server, msb, hardware_type) = name(failed);
+            let (spare_name, spare_msb, spare_hardware_type) = name(spare);
             let of = &snapshot.reservations[reservation.ix()];
+            let survives = survived(snapshot, of);
+            let domains = |s: usize| Domain::of(snapshot, ServerIx::new(s), &survives);
             holders.insert(reservation);
             repaired.push(Repaired {
                 server,
                 msb,
+                domains: domains(failed),
                 hardware_type,
                 reservation: of.id.clone(),
                 capacity: of.capacity,
                 msb_buffer: of.msb_buffer,
-                spare,
+                spare: spare_name,
                 spare_msb,
+                spare_domains: domains(spare),
                 spare_hardware_type,
             });
         }

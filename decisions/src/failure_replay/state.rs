@@ -51,12 +51,20 @@ pub(super) struct Replay<'a, S> {
     pub(super) decide_at: Option<DateTime<Utc>>,
     /// Working RRU of each reservation in each MSB.
     held: Vec<Vec<Rru>>,
+    /// Working RRU of each reservation in each domain of the partitions that it survives, in their order.
+    in_domains: Vec<Vec<Vec<Rru>>>,
     /// RRU of each reservation that wait for a spare.
     missing: Vec<Rru>,
     /// The instant up to which the sums of each reservation are complete.
     counted: Vec<DateTime<Utc>>,
     pub(super) spares: u64,
     pub(super) report: ReplayReport,
+}
+
+/// Nothing in each domain of the partitions that a reservation survives.
+fn no_shares(snapshot: &RegionSnapshot, of: &Reservation) -> Vec<Vec<Rru>> {
+    let domains = of.survives.iter().map(|at| snapshot.partitions[at.ix()].domains.len());
+    domains.map(|count| vec![Rru::ZERO; count]).collect()
 }
 
 pub(super) fn delta(of: Duration) -> TimeDelta {
@@ -118,6 +126,7 @@ impl<'a, S> Replay<'a, S> {
             lost_since: BTreeMap::new(),
             decide_at: None,
             held: vec![vec![Rru::ZERO; snapshot.msbs.len()]; reservations],
+            in_domains: snapshot.reservations.iter().map(|of| no_shares(snapshot, of)).collect(),
             missing: vec![Rru::ZERO; reservations],
             counted: vec![snapshot.taken_at; reservations],
             spares: 0,
@@ -157,6 +166,12 @@ impl<'a, S> Replay<'a, S> {
             let value = snapshot.value(server, r);
             let held = &mut self.held[r.ix()][msb];
             *held = if joins { *held + value } else { *held - value };
+            let survives = snapshot.reservations[r.ix()].survives.iter();
+            for (shares, of) in self.in_domains[r.ix()].iter_mut().zip(survives) {
+                let Some(domain) = snapshot.partitions[of.ix()].of_servers[s] else { continue };
+                let share = &mut shares[domain as usize];
+                *share = if joins { *share + value } else { *share - value };
+            }
             if self.region.is(Some(r), ReservationKind::SharedBuffer) {
                 self.spares = if joins { self.spares + 1 } else { self.spares - 1 };
             }
@@ -176,12 +191,14 @@ impl<'a, S> Replay<'a, S> {
         self.counted[r.ix()] = self.now;
         let of = &self.region.snapshot.reservations[r.ix()];
         let available: Rru = self.held[r.ix()].iter().copied().sum();
-        let largest = self.held[r.ix()].iter().copied().max().unwrap_or_default();
+        let in_msbs = self.held[r.ix()].iter().filter(|_| of.msb_buffer);
+        let in_domains = self.in_domains[r.ix()].iter().flatten();
+        let largest = in_msbs.chain(in_domains).copied().max().unwrap_or_default();
         let missing = self.missing[r.ix()];
         let Some(row) = self.row(r).filter(|_| since > 0.0) else { return };
         row.missing += missing.to_f64() * since;
         row.short += (of.capacity - available).or_zero().to_f64() * since;
-        if of.msb_buffer {
+        if of.msb_buffer || !of.survives.is_empty() {
             row.unguaranteed += (of.capacity - (available - largest)).or_zero().to_f64() * since;
         }
     }

@@ -77,7 +77,13 @@ fn limit(racks: &[&str], most: i64) -> Room {
 }
 
 fn spare(name: &str, msb: &str) -> Spare {
-    Spare { server: name.into(), msb: msb.into(), hardware_type: "C1".into(), lent: false }
+    Spare {
+        server: name.into(),
+        msb: msb.into(),
+        domains: Vec::new(),
+        hardware_type: "C1".into(),
+        lent: false,
+    }
 }
 
 fn failed(server: &str) -> Failed {
@@ -159,12 +165,14 @@ fn a_repaired_server_does_not_return_above_a_limit() {
     let repaired = Repaired {
         server: "a0".into(),
         msb: "m0".into(),
+        domains: Vec::new(),
         hardware_type: "C1".into(),
         reservation: "web".into(),
         capacity: Rru::units(2),
         msb_buffer: false,
         spare: "w1".into(),
         spare_msb: "m1".into(),
+        spare_domains: Vec::new(),
         spare_hardware_type: "C1".into(),
     };
     let worth = worth(&[("m0", 1), ("m1", 1)], false);
@@ -180,6 +188,7 @@ fn a_repaired_server_does_not_return_above_a_limit() {
 fn an_emergency_takes_servers_that_keep_every_limit_first() {
     let group = |rack: usize, shared, servers: &[&str]| StockGroup {
         msb: format!("m{rack}").into(),
+        domains: Vec::new(),
         hardware_type: "C1".into(),
         shared,
         servers: servers.iter().map(|name| (*name).into()).collect(),

@@ -8,8 +8,10 @@
 //! as missing, and C within 30 minutes, when recallable servers are back. Each of these conditions that
 //! holds without any maintenance must hold with all servers that are out at the same time. A condition that
 //! does not hold even without maintenance is ignored: otherwise the servers of that reservation could never
-//! be maintained.
+//! be maintained. A reservation that survives the loss of domains of other partitions ([`crate::domains`]) needs the same
+//! with any one of them lost.
 
+use crate::domains::{Domain, Loss};
 use chrono::{DateTime, Utc};
 use fleet::audit::needed_at_once;
 use fleet::{MsbName, RackName, ReservationName, Rru, ServerName};
@@ -32,6 +34,8 @@ pub struct Site {
     pub rack: RackName,
     /// Its MSB.
     pub msb: MsbName,
+    /// Its domains of the partitions that one of those reservations survives.
+    pub domains: Vec<Domain>,
     /// The guaranteed reservation that owns it now, and the one that will own it after its open move.
     /// Maintenance must keep the guarantees of both.
     pub held: [Held; 2],
@@ -54,6 +58,8 @@ pub struct Promised {
     pub msb_buffer: bool,
     /// RRU by MSB: now, and after all open moves.
     pub by_msb: [BTreeMap<MsbName, Rru>; 2],
+    /// The same by domain, of the partitions that it survives.
+    pub by_domain: [BTreeMap<Domain, Rru>; 2],
 }
 
 impl Promised {
@@ -92,15 +98,15 @@ pub struct View {
 pub struct Left {
     /// The reservation.
     pub reservation: ReservationName,
-    /// The MSB that is assumed lost; `None`: no MSB is lost.
-    pub lost: Option<MsbName>,
-    /// RRU needed at once: C minus a quarter of the embedded buffer, or C while no MSB is lost.
+    /// What is assumed lost; `None`: nothing is.
+    pub lost: Option<Loss>,
+    /// RRU needed at once: C minus a quarter of the embedded buffer, or C while nothing is lost.
     pub needed_at_once: Rru,
     /// RRU left at once: every maintained server counts as missing.
     pub left_at_once: Rru,
     /// RRU needed within 30 minutes: C.
     pub needed: Rru,
-    /// RRU left within 30 minutes, when recalled servers are back. While no MSB is lost, nothing is recalled.
+    /// RRU left within 30 minutes, when recalled servers are back. While nothing is lost, nothing is recalled.
     pub left: Rru,
 }
 
@@ -198,9 +204,9 @@ fn check_instant(
             let Some(promised) = promised.filter(|_| !accepted.contains(reservation)) else {
                 continue;
             };
-            let taken = |servers: &BTreeSet<i32>| by_msb(view, servers, reservation, lens);
+            let taken = |servers: &BTreeSet<i32>| Taken::of(view, servers, reservation, lens);
             let (gone, stays) = (taken(&all), taken(&stays));
-            let none = BTreeMap::new();
+            let none = Taken::default();
             let without = figures(reservation, promised, lens, &none, &none);
             let with = figures(reservation, promised, lens, &gone, &stays);
             let broken = without.into_iter().zip(with).find(|(without, with)| {
@@ -218,41 +224,48 @@ fn check_instant(
     Ok(())
 }
 
-/// The value of servers to a reservation, by MSB.
-fn by_msb<'a>(
-    view: &'a View,
-    servers: &BTreeSet<i32>,
-    reservation: &ReservationName,
-    lens: usize,
-) -> BTreeMap<&'a MsbName, Rru> {
-    let mut sums: BTreeMap<&MsbName, Rru> = BTreeMap::new();
-    for site in servers.iter().filter_map(|id| view.sites.get(id)) {
-        match &site.held[lens] {
-            Some((holder, value)) if holder == reservation => {
-                *sums.entry(&site.msb).or_default() += *value;
-            }
-            _ => {}
-        }
-    }
-    sums
+/// The value of servers to a reservation.
+#[derive(Default)]
+struct Taken<'a> {
+    all: Rru,
+    by_msb: BTreeMap<&'a MsbName, Rru>,
+    by_domain: BTreeMap<&'a Domain, Rru>,
 }
 
-/// The remaining capacity of a reservation: without a loss, then for the loss of each MSB in which it has
-/// servers. The loss of any other MSB costs it nothing.
+impl<'a> Taken<'a> {
+    fn of(
+        view: &'a View,
+        servers: &BTreeSet<i32>,
+        reservation: &ReservationName,
+        lens: usize,
+    ) -> Taken<'a> {
+        let mut taken = Taken::default();
+        for site in servers.iter().filter_map(|id| view.sites.get(id)) {
+            if let Some((_, value)) = site.held[lens].as_ref().filter(|of| of.0 == *reservation) {
+                taken.all += *value;
+                *taken.by_msb.entry(&site.msb).or_default() += *value;
+                for domain in &site.domains {
+                    *taken.by_domain.entry(domain).or_default() += *value;
+                }
+            }
+        }
+        taken
+    }
+}
+
+/// The remaining capacity of a reservation: without a loss, then for the loss of each MSB or domain in which it has
+/// servers. The loss of any other costs it nothing.
 fn figures(
     reservation: &ReservationName,
     promised: &Promised,
     lens: usize,
-    gone: &BTreeMap<&MsbName, Rru>,
-    stays: &BTreeMap<&MsbName, Rru>,
+    gone: &Taken,
+    stays: &Taken,
 ) -> Vec<Left> {
-    let has = &promised.by_msb[lens];
-    let all: Rru = has.values().copied().sum();
-    let sum = |of: &BTreeMap<&MsbName, Rru>| of.values().copied().sum::<Rru>();
-    let of =
-        |map: &BTreeMap<&MsbName, Rru>, msb: &MsbName| map.get(msb).copied().unwrap_or_default();
+    let (msbs, domains) = (&promised.by_msb[lens], &promised.by_domain[lens]);
+    let all: Rru = msbs.values().copied().sum();
     let needed = promised.capacity;
-    let in_service = all - sum(gone);
+    let in_service = all - gone.all;
     let left = |lost, needed_at_once, left_at_once, left| Left {
         reservation: reservation.clone(),
         lost,
@@ -262,15 +275,21 @@ fn figures(
         left,
     };
     let mut figures = vec![left(None, needed, in_service, in_service)];
-    if promised.msb_buffer {
-        let buffer = has.values().copied().max().unwrap_or_default();
-        let at_once = needed_at_once(needed, buffer);
-        figures.extend(has.iter().map(|(msb, here)| {
-            let now = in_service - (*here - of(gone, msb));
-            let later = all - sum(stays) - (*here - of(stays, msb));
-            left(Some(msb.clone()), at_once, now, later)
-        }));
-    }
+    let msbs = msbs.iter().filter(|_| promised.msb_buffer).map(|(msb, here)| {
+        let of = |taken: &Taken| taken.by_msb.get(msb).copied().unwrap_or_default();
+        (Loss::Msb(msb.clone()), *here, of(gone), of(stays))
+    });
+    let domains = domains.iter().map(|(domain, here)| {
+        let of = |taken: &Taken| taken.by_domain.get(domain).copied().unwrap_or_default();
+        (Loss::Domain(domain.clone()), *here, of(gone), of(stays))
+    });
+    let losses: Vec<(Loss, Rru, Rru, Rru)> = msbs.chain(domains).collect();
+    let buffer = losses.iter().map(|(_, here, ..)| *here).max().unwrap_or_default();
+    let at_once = needed_at_once(needed, buffer);
+    figures.extend(losses.into_iter().map(|(lost, here, gone, stay)| {
+        let (now, later) = (in_service - (here - gone), all - stays.all - (here - stay));
+        left(Some(lost), at_once, now, later)
+    }));
     figures
 }
 

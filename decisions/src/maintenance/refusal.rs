@@ -87,7 +87,7 @@ fn short(left: &Left, msb: &MsbName) -> String {
              MSB {msb:?} are out"
         ),
         Some(lost) => format!(
-            "with MSB {lost:?} lost, reservation {reservation:?} needs {needed_at_once} RRU at once \
+            "with {lost} lost, reservation {reservation:?} needs {needed_at_once} RRU at once \
              and {needed} within 30 minutes, and would have {left_at_once} and {left} while servers \
              of MSB {msb:?} are out"
         ),

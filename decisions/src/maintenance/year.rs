@@ -60,7 +60,13 @@ fn view() -> View {
             }
             let (server, rack_name) =
                 (format!("s{rack}-{place}").into(), format!("r{rack}").into());
-            let site = Site { server, rack: rack_name, msb, held: [held.clone(), held] };
+            let site = Site {
+                server,
+                rack: rack_name,
+                msb,
+                domains: Vec::new(),
+                held: [held.clone(), held],
+            };
             view.sites.insert(rack * 4 + place, site);
         }
     }

@@ -1,4 +1,5 @@
 use super::{Failed, Repaired, Spare, SpareContext, Swap};
+use crate::domains::Domain;
 use crate::limits::Room;
 use crate::place::PlaceLimits;
 use chrono::{DateTime, TimeDelta};
@@ -21,7 +22,13 @@ fn failed(number: u32, reservation: &str, priority: i32, ty: &str) -> Failed {
 }
 
 fn spare(name: &str, msb: &str, ty: &str, lent: bool) -> Spare {
-    Spare { server: name.into(), msb: msb.into(), hardware_type: ty.into(), lent }
+    Spare {
+        server: name.into(),
+        msb: msb.into(),
+        domains: Vec::new(),
+        hardware_type: ty.into(),
+        lent,
+    }
 }
 
 fn worth(values: &[(&str, &str, usize)], held: &[(&str, &str, usize)]) -> SpareContext {
@@ -200,12 +207,14 @@ fn repaired(name: &str, msb: &str, spare_msb: &str, spare_type: &str) -> Repaire
     Repaired {
         server: name.into(),
         msb: msb.into(),
+        domains: Vec::new(),
         hardware_type: "old".into(),
         reservation: "web".into(),
         capacity: rru(8),
         msb_buffer: true,
         spare: format!("spare of {name}").into(),
         spare_msb: spare_msb.into(),
+        spare_domains: Vec::new(),
         spare_hardware_type: spare_type.into(),
     }
 }
@@ -244,4 +253,60 @@ fn repaired_server_does_not_return_where_it_may_not_be() {
     let limits = PlaceLimits { rule, capacity: rru(6), ..PlaceLimits::default() };
     context.places.insert("web".into(), limits);
     assert!(who_returns(&home, &context).is_empty());
+}
+
+fn in_switch(switch: &str, spare: Spare) -> Spare {
+    Spare { domains: vec![Domain { partition: "switch".into(), name: switch.into() }], ..spare }
+}
+
+/// What web survives and what it holds in each switch.
+fn survives_switches(context: &mut SpareContext, held: &[(&str, usize)]) {
+    context.held.survives.insert("web".into(), ["switch".into()].into());
+    let domain = |name: &str| Domain { partition: "switch".into(), name: name.into() };
+    let shares = held.iter().map(|(name, of)| (domain(name), rru(*of)));
+    context.held.by_domain.insert("web".into(), shares.collect());
+}
+
+#[test]
+fn spare_in_the_domain_with_the_smallest_share_is_best() {
+    // By MSBs `a` is better; by switches `b`, where web holds less.
+    let mut context = worth(&[("web", "t", 1)], &[("web", "m1", 2), ("web", "m2", 3)]);
+    let one = [failed(1, "web", 1, "t")];
+    let spares = [
+        in_switch("s1", spare("a", "m1", "t", false)),
+        in_switch("s2", spare("b", "m2", "t", false)),
+    ];
+    assert_eq!(pairs(&choose(&one, &spares, &context)), [("f1", "a")], "it survives MSBs alone");
+    survives_switches(&mut context, &[("s1", 4), ("s2", 1)]);
+    assert_eq!(pairs(&choose(&one, &spares, &context)), [("f1", "b")]);
+    // The share grows with each spare, so the second one goes elsewhere.
+    survives_switches(&mut context, &[("s1", 2), ("s2", 2)]);
+    let two = [failed(1, "web", 1, "t"), failed(2, "web", 1, "t")];
+    let spares = [
+        in_switch("s1", spare("a", "m3", "t", false)),
+        in_switch("s1", spare("b", "m4", "t", false)),
+        in_switch("s2", spare("c", "m5", "t", false)),
+    ];
+    assert_eq!(pairs(&choose(&two, &spares, &context)), [("f1", "a"), ("f2", "c")]);
+}
+
+#[test]
+fn repaired_server_returns_only_if_as_much_survives_a_domain() {
+    // Four servers; the repaired one is in the switch that has two of them already, its spare in another.
+    let mut context = worth(
+        &[("web", "old", 1)],
+        &[("web", "m1", 1), ("web", "m2", 1), ("web", "m3", 1), ("web", "m4", 1)],
+    );
+    let domain = |name: &str| vec![Domain { partition: "switch".into(), name: name.into() }];
+    let home = [Repaired {
+        domains: domain("s1"),
+        spare_domains: domain("s2"),
+        capacity: rru(3),
+        ..repaired("a", "m5", "m4", "old")
+    }];
+    assert_eq!(who_returns(&home, &context), ["a"], "by MSBs it is as good");
+    survives_switches(&mut context, &[("s1", 2), ("s2", 1)]);
+    assert!(who_returns(&home, &context).is_empty(), "three of four in one switch");
+    survives_switches(&mut context, &[("s1", 1), ("s2", 2)]);
+    assert_eq!(who_returns(&home, &context), ["a"]);
 }

@@ -1,11 +1,12 @@
 //! The view of a decision about replacements.
 
+use crate::domains::{Domain, Shares, survived};
 use crate::place::PlaceLimits;
 use crate::region::{Region, ServerState};
 use chrono::{DateTime, Utc};
 use fleet::{
-    HardwareTypeIx, HardwareTypeName, MoveOrigin, MsbIx, MsbName, RegionSnapshot, ReservationIx,
-    ReservationKind, ReservationName, Rru, Server, ServerName,
+    HardwareTypeIx, HardwareTypeName, MoveOrigin, MsbIx, MsbName, Name, RegionSnapshot,
+    ReservationIx, ReservationKind, ReservationName, Rru, Server, ServerIx, ServerName,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,6 +51,8 @@ pub struct Spare {
     pub server: ServerName,
     /// Its MSB.
     pub msb: MsbName,
+    /// Its domains of the partitions that a reservation short of a server survives.
+    pub domains: Vec<Domain>,
     /// Its hardware type.
     pub hardware_type: HardwareTypeName,
     /// Whether it is lent to an elastic reservation or in use.
@@ -57,32 +60,39 @@ pub struct Spare {
 }
 
 impl Spare {
-    /// The spares of a region outside lost MSBs, ordered by name; of each MSB, hardware type and use at
-    /// most `most`, the first by name. A server that its owner takes back from a borrower is a spare.
-    pub fn all(region: &Region, most: usize) -> Vec<Spare> {
+    /// The spares of a region outside lost MSBs, ordered by name; of each MSB, hardware type, use and domains of
+    /// `partitions` at most `most`, the first by name. A server that its owner takes back from a borrower is a spare.
+    pub fn all(region: &Region, partitions: &BTreeSet<Name>, most: usize) -> Vec<Spare> {
         let snapshot = region.snapshot;
-        let mut taken: BTreeMap<(MsbIx, HardwareTypeIx, bool), usize> = BTreeMap::new();
-        let spare = |(server, state, msb): (&Server, &ServerState, MsbIx)| {
+        let mut taken: BTreeMap<(MsbIx, HardwareTypeIx, bool, Vec<Domain>), usize> =
+            BTreeMap::new();
+        let spare = |(at, (server, state, msb)): (usize, (&Server, &ServerState, MsbIx))| {
             let recalled = state.staying_move.is_none_or(|origin| origin == MoveOrigin::Recall);
             let takable = state.target.is_none()
                 && recalled
                 && state.is_in_service()
                 && region.is(state.owner, ReservationKind::SharedBuffer)
                 && !region.lost.contains(&msb);
+            if !takable {
+                return None;
+            }
             let lent = state.in_use || state.borrower.is_some();
-            let taken = taken.entry((msb, server.hardware_type, lent)).or_default();
-            if !takable || *taken >= most {
+            let domains = Domain::of(snapshot, ServerIx::new(at), partitions);
+            let kind = (msb, server.hardware_type, lent, domains.clone());
+            let taken = taken.entry(kind).or_default();
+            if *taken >= most {
                 return None;
             }
             *taken += 1;
             Some(Spare {
                 server: server.id.clone(),
                 msb: snapshot.msbs[msb.ix()].id.clone(),
+                domains,
                 hardware_type: snapshot.hardware_types[server.hardware_type.ix()].clone(),
                 lent,
             })
         };
-        region.servers().filter_map(spare).collect()
+        region.servers().enumerate().filter_map(spare).collect()
     }
 }
 
@@ -92,8 +102,8 @@ impl Spare {
 pub struct SpareContext {
     /// V, by reservation and hardware type.
     pub values: BTreeMap<(ReservationName, HardwareTypeName), Rru>,
-    /// RRU that a reservation holds in an MSB, without servers out of service, by reservation and MSB.
-    pub held: BTreeMap<(ReservationName, MsbName), Rru>,
+    /// RRU that they hold, without servers out of service.
+    pub held: Shares,
     /// The placement rules of the reservations that have any.
     pub places: BTreeMap<ReservationName, PlaceLimits>,
     /// Those that keep C when any one MSB is lost.
@@ -119,21 +129,37 @@ impl SpareContext {
             if of.msb_buffer {
                 worth.buffered.insert(of.id.clone());
             }
+            let survives = survived(snapshot, of);
+            if !survives.is_empty() {
+                worth.held.survives.insert(of.id.clone(), survives);
+            }
         }
-        let mut held: BTreeMap<(ReservationIx, MsbIx), Rru> = BTreeMap::new();
-        for (server, state, msb) in region.servers() {
+        let partitions = worth.partitions();
+        let mut held: BTreeMap<(ReservationIx, MsbIx, Vec<Domain>), Rru> = BTreeMap::new();
+        for (at, (server, state, msb)) in region.servers().enumerate() {
             let holder = state.holder().filter(|ix| reservations.contains(ix));
             let Some(holder) = holder.filter(|_| state.down.is_none()) else { continue };
             let value = snapshot.value(server, holder);
             if value > Rru::ZERO {
-                *held.entry((holder, msb)).or_default() += value;
+                let domains = Domain::of(snapshot, ServerIx::new(at), &partitions);
+                *held.entry((holder, msb, domains)).or_default() += value;
             }
         }
-        for ((holder, msb), amount) in held {
-            let key = (region.reservation(holder).id.clone(), snapshot.msbs[msb.ix()].id.clone());
-            worth.held.insert(key, amount);
+        for ((holder, msb, domains), amount) in held {
+            let (of, msb) = (&region.reservation(holder).id, &snapshot.msbs[msb.ix()].id);
+            worth.held.add(of, msb, &domains, amount);
         }
         worth
+    }
+
+    /// The partitions that any of the reservations survives.
+    pub fn partitions(&self) -> BTreeSet<Name> {
+        self.held.survives.values().flatten().cloned().collect()
+    }
+
+    /// Whether a reservation keeps C when an MSB or a domain of a partition is lost.
+    pub fn survives_a_loss(&self, of: &ReservationName) -> bool {
+        self.buffered.contains(of) || self.held.survives.contains_key(of)
     }
 
     /// Whether a reservation may hold this much in an MSB.

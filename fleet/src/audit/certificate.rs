@@ -22,7 +22,7 @@
 
 use super::holdings::Holdings;
 use super::maintained::{Maintained, maintained};
-use crate::id::{MsbIx, OwnerName, ReservationIx, ReservationName};
+use crate::id::{MsbIx, OwnerName, PartitionIx, ReservationIx, ReservationName};
 use crate::reservation::ReservationKind;
 use crate::rru::Rru;
 use crate::snapshot::RegionSnapshot;
@@ -169,9 +169,12 @@ pub struct Certified {
 pub struct DomainLosses {
     /// Its largest share of a domain; servers in maintenance included.
     pub largest: Rru,
-    /// The least that is left within 30 minutes, counted as if all that does not come back were elsewhere.
+    /// The partition and the position of the domain whose loss leaves least after 30 minutes; of equals the one that leaves
+    /// least at once, then the first. `None`: it owns nothing in any.
+    pub worst: Option<(PartitionIx, u32)>,
+    /// What the worst loss leaves within 30 minutes.
     pub left: Rru,
-    /// The least that is left at once, counted in the same way.
+    /// The least that the loss of any domain leaves at once; it need not be `worst`.
     pub left_at_once: Rru,
 }
 
@@ -399,11 +402,25 @@ fn certified(
         let left_at_once = msbs().map(|msb| row.at_once_after_loss(msb)).min().unwrap_or_default();
         row.left = worst.map_or(row.owned, |msb| row.after_loss(msb));
         (row.worst, row.left_at_once) = (worst, left_at_once);
-        let largest = owned.by_domain().largest(snapshot, ix);
-        row.domains = (!of.survives.is_empty()).then(|| DomainLosses {
-            largest,
-            left: row.owned - row.not_recallable - largest,
-            left_at_once: row.held() - largest,
+        row.domains = (!of.survives.is_empty()).then(|| {
+            let losses = of.survives.iter().flat_map(|&partition| {
+                let in_domains = owned.by_domain().shares(ix, partition);
+                in_domains.map(move |(domain, owns)| (partition, domain, owns))
+            });
+            let losses = losses.map(|(partition, domain, owns)| {
+                let of = |by: &Holdings| by.by_domain().share(ix, partition, domain);
+                let left = row.owned - row.not_recallable - (owns - of(&stays));
+                let at_once = row.held() - (owns - of(&maintained));
+                (left, at_once, (partition, domain))
+            });
+            let losses: Vec<_> = losses.collect();
+            let worst = losses.iter().min();
+            DomainLosses {
+                largest: owned.by_domain().largest(snapshot, ix),
+                worst: worst.map(|of| of.2),
+                left: worst.map_or(row.owned - row.not_recallable, |of| of.0),
+                left_at_once: losses.iter().map(|of| of.1).min().unwrap_or(row.held()),
+            }
         });
         row.decided = row.kept();
         row

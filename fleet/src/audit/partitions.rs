@@ -66,6 +66,22 @@ impl ByDomain {
         amounts.max().unwrap_or(Rru::ZERO)
     }
 
+    /// What a reservation has in the domains of a partition in which it has anything.
+    pub(super) fn shares(
+        &self,
+        ix: ReservationIx,
+        of: PartitionIx,
+    ) -> impl Iterator<Item = (u32, Rru)> {
+        let shares = self.0.get(&(ix, of)).into_iter().flatten();
+        shares.map(|(domain, amount)| (*domain, *amount))
+    }
+
+    /// What a reservation has in a domain of a partition that it survives.
+    pub(super) fn share(&self, ix: ReservationIx, of: PartitionIx, domain: u32) -> Rru {
+        let shares = self.0.get(&(ix, of));
+        shares.and_then(|shares| shares.get(&domain)).copied().unwrap_or_default()
+    }
+
     /// The worst loss of each partition that a reservation survives. `assigned`: all that it has, now and `before`.
     pub(super) fn losses(
         &self,

@@ -17,6 +17,7 @@ use broker::{
     AcceptedShort, MaintenanceAlternative, MaintenanceError, MaintenanceId, MaintenanceLength,
     MaintenancePreview, MaintenanceRefusal, MaintenanceRequest, State as _, WindowId,
 };
+use decisions::domains::{Domain, Loss};
 use fleet::{ReservationName, Scope};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -199,7 +200,7 @@ fn numbers(refusal: &MaintenanceRefusal) -> Vec<(&'static str, Value)> {
         MaintenanceRefusal::Guarantee { left, msb, blocking, instead } => vec![
             ("blocked_by", json!(blocking)),
             ("reservation", json!(left.reservation)),
-            ("lost_msb", json!(left.lost)),
+            lost(left.lost.as_ref()),
             ("needed_at_once_rru", json!(left.needed_at_once.to_f64())),
             ("left_at_once_rru", json!(left.left_at_once.to_f64())),
             ("needed_rru", json!(left.needed.to_f64())),
@@ -208,6 +209,17 @@ fn numbers(refusal: &MaintenanceRefusal) -> Vec<(&'static str, Value)> {
             ("instead", alternatives(instead)),
         ],
         MaintenanceRefusal::OutageNow { msb } => vec![("msb", json!(msb))],
+    }
+}
+
+/// The loss that is assumed: `lost_msb`, null without one, or `lost_domain`.
+fn lost(lost: Option<&Loss>) -> (&'static str, Value) {
+    match lost {
+        None => ("lost_msb", Value::Null),
+        Some(Loss::Msb(msb)) => ("lost_msb", json!(msb)),
+        Some(Loss::Domain(Domain { partition, name })) => {
+            ("lost_domain", json!({ "partition": partition, "domain": name }))
+        }
     }
 }
 

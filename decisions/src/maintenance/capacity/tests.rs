@@ -18,6 +18,7 @@ fn view(capacity: usize) -> View {
         server: format!("s{id}").into(),
         rack: format!("rack{}", id / 5).into(),
         msb: format!("msb{}", id / 20).into(),
+        domains: Vec::new(),
         held: [(), ()].map(|()| (id % 2 == 0).then(|| ("web".into(), Rru::units(1)))),
     };
     let half =
@@ -31,6 +32,7 @@ fn view(capacity: usize) -> View {
                 capacity: Rru::units(capacity),
                 msb_buffer: false,
                 by_msb: [half(), half()],
+                ..Promised::default()
             },
         )]
         .into(),
@@ -141,16 +143,57 @@ pub(crate) fn even() -> View {
         sites: (0..64)
             .map(|id| {
                 let rack = format!("m{}-r{}", id / 8, id % 8 / 2).into();
-                (id, Site { server: format!("s{id}").into(), rack, msb: msb(id), held: held() })
+                let server = format!("s{id}").into();
+                (id, Site { server, rack, msb: msb(id), domains: Vec::new(), held: held() })
             })
             .collect(),
         msbs: (0..8).map(|number| (msb(number * 8), 8)).collect(),
         reservations: [(
             "web".into(),
-            Promised { capacity: Rru::units(56), msb_buffer: true, by_msb: [eight(), eight()] },
+            Promised {
+                capacity: Rru::units(56),
+                msb_buffer: true,
+                by_msb: [eight(), eight()],
+                ..Promised::default()
+            },
         )]
         .into(),
     }
+}
+
+/// Web holds eight servers in each of eight MSBs; switch `s` has those whose numbers end with `s` in base eight. Web
+/// survives the loss of a switch and not that of an MSB.
+#[test]
+fn a_switch_counts_as_an_msb_does_for_those_who_survive_it() {
+    let switch =
+        |id: i32| Domain { partition: "switch".into(), name: format!("s{}", id % 8).into() };
+    let mut view = even();
+    view.sites.iter_mut().for_each(|(id, site)| site.domains = vec![switch(*id)]);
+    let web = view.reservations.get_mut("web").expect("there");
+    web.msb_buffer = false;
+    let shares = || (0..8).map(|id| (switch(id), Rru::units(8))).collect();
+    web.by_domain = [shares(), shares()];
+    // Two of eight servers of one switch, of different MSBs.
+    let two = |recallable| Out { recallable, ..out(0, 60, &[0, 8]) };
+    assert_eq!(check(&view, &[], &two(true), SHARE_MICRO), Ok(()));
+    let left = |lost, at_once, later| Left {
+        reservation: "web".into(),
+        lost: Some(Loss::Domain(switch(lost))),
+        needed_at_once: Rru::units(54),
+        left_at_once: Rru::units(at_once),
+        needed: Rru::units(56),
+        left: Rru::units(later),
+    };
+    let refused = |left: Left| Err(TooMuch::Guarantee { left, msb: "m1".into() });
+    assert_eq!(check(&view, &[], &two(false), SHARE_MICRO), refused(left(1, 54, 54)));
+    let other = out(0, 60, &[17, 25]);
+    let other = Out { recallable: true, ..other };
+    assert_eq!(check(&view, &[&other], &two(true), SHARE_MICRO), refused(left(2, 52, 56)));
+    let text = format!("{}", Loss::Domain(switch(2)));
+    assert_eq!(text, "switch \"s2\"");
+    // One that survives MSBs alone is not asked.
+    view.reservations.get_mut("web").expect("there").by_domain = Default::default();
+    assert_eq!(check(&view, &[&other], &two(false), SHARE_MICRO), Ok(()));
 }
 
 #[test]
@@ -162,7 +205,7 @@ fn a_recallable_quarter_of_the_buffer_may_be_out() {
     let refused = |lost: &str, at_once, later, msb: &str| {
         let left = Left {
             reservation: "web".into(),
-            lost: Some(lost.into()),
+            lost: Some(Loss::Msb(lost.into())),
             needed_at_once: Rru::units(54),
             left_at_once: Rru::units(at_once),
             needed: Rru::units(56),

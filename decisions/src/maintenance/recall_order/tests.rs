@@ -11,8 +11,12 @@ fn work_that_restores_most_is_recalled_first() {
         site.held[0] = Some((owner, Rru::units(1)));
     }
     let by_msb = BTreeMap::from([("m0".into(), Rru::units(4)), ("m1".into(), Rru::units(4))]);
-    let ads =
-        Promised { capacity: Rru::units(8), msb_buffer: true, by_msb: [by_msb.clone(), by_msb] };
+    let ads = Promised {
+        capacity: Rru::units(8),
+        msb_buffer: true,
+        by_msb: [by_msb.clone(), by_msb],
+        ..Promised::default()
+    };
     view.reservations.insert("ads".into(), ads);
     let work = |event: &str, servers: &[i32], recall_minutes| Work {
         event: event.into(),
