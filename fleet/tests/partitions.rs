@@ -1,7 +1,7 @@
 //! Fault domains that cross MSBs: their rules, and the audit of small regions by hand.
 
 use crate::world::{World, find, targets};
-use fleet::audit::audit;
+use fleet::audit::{audit, certificate};
 use fleet::explain::{Explainer, LimitName, Relaxation, ShortfallReason, explain};
 use fleet::{PartitionColumn, RegionSnapshot, Rru, SurvivesRow, Table};
 
@@ -43,6 +43,29 @@ fn the_worst_loss_of_either_kind_decides() {
     assert_eq!((&*loss.partition, loss.domain.as_deref()), ("switch", Some("s0")));
     assert_eq!((loss.lost, loss.left, loss.survives), (Rru::units(6), Rru::units(6), true));
     assert!(report.is_clean());
+}
+
+/// Maintenance inside of the lost domain is lost once, not twice.
+#[test]
+fn the_certificate_counts_maintenance_by_domain() {
+    let worked_on = |servers: &[(&str, Option<i32>)]| {
+        let mut world = switched(4.0).hold("web", "m");
+        for (server, recall_minutes) in servers {
+            world = world.event("server", server, "planned_maintenance");
+            world.parts.unavailability.last_mut().expect("an event").recall_minutes =
+                *recall_minutes;
+        }
+        let snapshot = world.build();
+        let of = certificate(&snapshot).rows[0].domains.expect("it survives switches");
+        let (partition, domain) = of.worst.expect("it has servers behind switches");
+        let domain = &snapshot.partitions[partition.ix()].domains[domain as usize];
+        (domain.to_string(), of.left_at_once.to_f64(), of.left.to_f64(), of.largest.to_f64())
+    };
+    let s0 = |at_once, left| ("s0".to_owned(), at_once, left, 6.0);
+    assert_eq!(worked_on(&[]), s0(6.0, 6.0));
+    assert_eq!(worked_on(&[("m0-t0-000", None)]), s0(6.0, 6.0), "behind the switch itself");
+    assert_eq!(worked_on(&[("m2-t0-000", None)]), s0(5.0, 5.0));
+    assert_eq!(worked_on(&[("m2-t0-000", Some(20)), ("m0-t0-000", None)]), s0(5.0, 6.0));
 }
 
 #[test]

@@ -1,7 +1,10 @@
 use super::{Downtime, ReplayReport, ReplaySettings, replay};
 use crate::outage::StormGuard;
 use chrono::{DateTime, TimeDelta, Utc};
-use fleet::{RegionSnapshot, ServerRow, SnapshotParts, Targets, UnavailabilityKind};
+use fleet::{
+    PartitionColumn, RegionSnapshot, ServerRow, SnapshotParts, SurvivesRow, Targets,
+    UnavailabilityKind,
+};
 use std::time::Duration;
 use testkit::rows::{parts, reservation, rru, server, snapshot};
 
@@ -69,6 +72,41 @@ fn replay_replaces_two_failures_with_one_spare() {
     assert!((web.missing - 0.1).abs() < 1e-9, "{web:?}");
     // Nine servers, three per MSB: with one failed, the loss of an MSB leaves five of six.
     assert!((web.unguaranteed - 0.1).abs() < 1e-9 && web.short == 0.0, "{web:?}");
+}
+
+/// Web survives the loss of a switch and not that of an MSB; six of its nine servers are behind one switch.
+#[test]
+fn replay_counts_what_is_not_guaranteed_by_domain() {
+    let mut parts = region(2).to_parts();
+    parts.reservations.iter_mut().filter(|of| &*of.reservation_id == "web").for_each(|of| {
+        (of.msb_buffer, of.capacity_rru) = (false, 3.0);
+    });
+    // The spares are s09, behind the same switch, and s10, behind another.
+    let domain = |n: usize| if n < 6 || n == 9 { "left" } else { "right" };
+    let domains = (0..11).map(|n| (format!("s{n:02}").into(), domain(n).into()));
+    let switch = PartitionColumn { name: "switch".into(), domains: domains.collect() };
+    parts.crossing.partitions.push(switch);
+    let web = SurvivesRow { reservation_id: "web".into(), partition: "switch".into() };
+    parts.crossing.survives.push(web);
+    let region = snapshot(&parts);
+    // Failed from 10 on; s10 is there at 13. Without the other switch, two of three are left until then.
+    let downtime = Downtime {
+        server: region.server("s08").expect("there"),
+        kind: UnavailabilityKind::RandomFailure,
+        from: at(10),
+        until: None,
+    };
+    let settings = ReplaySettings {
+        until: at(600),
+        settle: Duration::from_secs(60),
+        move_takes: Duration::from_secs(120),
+        storm_guard: StormGuard::default(),
+        solve_every: None,
+    };
+    let report = replay(&region, &[downtime], &settings, Targets::unchanged);
+    assert_eq!(report.replaced, 1);
+    let web = &report.reservations[0];
+    assert!((web.unguaranteed - 3.0 / 60.0).abs() < 1e-9 && web.short == 0.0, "{web:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::exit::Verdict;
 use crate::layout::Table;
 use crate::number::{percent, seconds};
 use crate::overrides::Overrides;
-use crate::results::read_snapshot_of_msbs;
+use crate::results::read_snapshot;
 use crate::settings::Settings;
 use crate::tables;
 use anyhow::{Context as _, Result, ensure};
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 pub(super) fn run(options: &Rehearse, context: &Context) -> Result<Verdict> {
     let own = settings(&options.options)?;
     let guard = guard(options)?;
-    let region = own.overrides.apply(read_snapshot_of_msbs(&options.snapshot)?)?;
+    let region = own.overrides.apply(read_snapshot(&options.snapshot)?)?;
     let (rows, others) =
         read_log(&options.events, &options.log.format(), &region).context("cannot read the log")?;
     ensure!(!rows.is_empty(), "the log has no server of the region");

@@ -41,9 +41,32 @@ fn plans_survive_switches_too() {
 }
 
 #[test]
-fn what_knows_msbs_only_refuses_other_domains() {
-    let place = Folder::new();
-    place.ras("snapshot generate --servers 1000 --switches 12 --out region").code(0);
-    let answer = place.ras("forecast plan region --weeks 1").code(1);
-    assert!(answer.stderr().contains("must survive the loss of domains of survives.parquet"));
+fn forecasts_and_rehearsals_know_switches() {
+    let place = switched();
+    let weeks =
+        place.ras_json("forecast plan region --weeks 1 --scenario growth=1.0 --deadline 20s");
+    assert_eq!(weeks["reservations"].as_array().map(Vec::len), Some(0), "{weeks}");
+    // Half of the servers behind each switch; the failed one is not replaced, because there is no buffer.
+    let servers: String =
+        (0..20).map(|n| format!("s{n:02},dc,m{},r{n},T,{}\n", n / 10, n % 2)).collect();
+    let header = "server_id,datacenter,msb,rack,hardware_type,switch";
+    place.write("servers.csv", &format!("{header}\n{servers}"));
+    place.write(
+        "events.csv",
+        "server_id,kind,start,end\ns00,random_failure,2026-01-01T01:00:00Z,\n",
+    );
+    let unguaranteed = |name: &str, survives: &str| {
+        let header = "name,capacity,unit,eligible_types,rru,spread,survives";
+        let requests = format!("{header}\nweb,10,server,T,T:1,none,{survives}\n");
+        place.write("requests.csv", &requests);
+        let import = "snapshot import --servers servers.csv --requests requests.csv --domain switch \
+                      --taken-at 2026-01-01T00:00:00Z --shared-buffer-fraction 0%";
+        place.ras(&format!("{import} --out {name}")).code(0);
+        let drill =
+            format!("snapshot rehearse {name} --events events.csv --span 11h --deadline 5s");
+        let report = place.ras_json(&drill);
+        report["drills"][0]["reservations"][0]["unguaranteed_rru_hours"].as_f64()
+    };
+    assert_eq!(unguaranteed("plain", ""), Some(0.0));
+    assert_eq!(unguaranteed("switched", "switch"), Some(10.0));
 }

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::exit::Verdict;
 use crate::interrupt;
 use crate::progress::Reporter;
-use crate::results::{read_snapshot_of_msbs, write_text};
+use crate::results::{read_snapshot, write_text};
 use crate::settings::Settings;
 use answer::{Answer, Case, Short, page, text};
 use anyhow::{Context as _, Result};
@@ -27,7 +27,7 @@ const SOLVE: Duration = Duration::from_secs(30);
 
 pub(super) fn run(options: &PlanForecast, context: &Context) -> Result<Verdict> {
     let own = settings(&options.options)?;
-    let region = own.overrides.apply(read_snapshot_of_msbs(&options.snapshot)?)?;
+    let region = own.overrides.apply(read_snapshot(&options.snapshot)?)?;
     let input = input::read(options, &region)?;
     let weeks = usize::from(input.weeks);
     let solves = weeks * (1 + input.lost.len());

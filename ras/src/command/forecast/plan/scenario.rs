@@ -2,8 +2,9 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::{
-    AheadParts, Name, RegionSnapshot, Reservation, ReservationKind, Scope, ServerRow,
-    SnapshotParts, UnavailabilityKind, UnavailabilityRow,
+    AheadParts, MsbName, Name, PartitionColumn, RackName, RegionSnapshot, Reservation,
+    ReservationKind, Scope, ServerName, ServerRow, SnapshotParts, UnavailabilityKind,
+    UnavailabilityRow,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -89,7 +90,9 @@ pub(super) fn week(
         }
     }
     for arrival in scenario.arrivals.iter().filter(|arrival| arrival.week == week) {
+        let known = before.servers.len();
         arrive(&mut before.servers, arrival);
+        connect(&before.servers, known, &mut before.crossing.partitions);
     }
     before
 }
@@ -138,6 +141,43 @@ fn arrive(servers: &mut Vec<ServerRow>, arrival: &Arrival) {
     }
 }
 
+/// Gives the servers from position `known` on the fault domains of others in their MSB: each rack that arrives those of a
+/// rack that is there, in turn.
+fn connect(servers: &[ServerRow], known: usize, partitions: &mut [PartitionColumn]) {
+    if partitions.is_empty() {
+        return;
+    }
+    let (there, arrived) = servers.split_at(known);
+    // The first server by name of each rack.
+    let mut racks: BTreeMap<&MsbName, BTreeMap<&RackName, &ServerName>> = BTreeMap::new();
+    for row in there {
+        let first = racks.entry(&row.msb).or_default().entry(&row.rack).or_insert(&row.server_id);
+        *first = (*first).min(&row.server_id);
+    }
+    let racks: BTreeMap<&MsbName, Vec<&ServerName>> =
+        racks.into_iter().map(|(msb, first)| (msb, first.into_values().collect())).collect();
+    let mut next: BTreeMap<&MsbName, usize> = BTreeMap::new();
+    let mut like: BTreeMap<&RackName, &ServerName> = BTreeMap::new();
+    for row in arrived {
+        let Some(models) = racks.get(&row.msb) else { continue };
+        like.entry(&row.rack).or_insert_with(|| {
+            let at = next.entry(&row.msb).or_default();
+            *at += 1;
+            models[(*at - 1) % models.len()]
+        });
+    }
+    for partition in partitions {
+        let of: BTreeMap<&ServerName, &Name> =
+            partition.domains.iter().map(|(server, domain)| (server, domain)).collect();
+        let domain = |row: &ServerRow| {
+            let model = like.get(&row.rack)?;
+            Some((row.server_id.clone(), (*of.get(model)?).clone()))
+        };
+        let more: Vec<(ServerName, Name)> = arrived.iter().filter_map(domain).collect();
+        partition.domains.extend(more);
+    }
+}
+
 /// The region without an MSB. Its loss is what embedded buffers are for: they are used up, and none is asked for.
 pub(super) fn without(mut parts: SnapshotParts, msb: &Name) -> SnapshotParts {
     parts.unavailability.push(UnavailabilityRow {
@@ -152,6 +192,7 @@ pub(super) fn without(mut parts: SnapshotParts, msb: &Name) -> SnapshotParts {
     for row in &mut parts.reservations {
         row.msb_buffer = false;
     }
+    parts.crossing.survives.clear();
     parts
 }
 
@@ -200,6 +241,30 @@ mod tests {
         assert_eq!(arrived(Place::Msb("a-1".into()), "A", 1), [of("a-1", 1)]);
         // A new type goes anywhere, in turn.
         assert_eq!(arrived(Place::Anywhere, "C", 4), [of("a-1", 2), of("a-2", 1), of("b-1", 1)]);
+    }
+
+    #[test]
+    fn racks_that_arrive_are_behind_the_switches_of_their_msb() {
+        let row = |number: usize| {
+            let rack = format!("a-1-r{number}").into();
+            ServerRow { rack, ..server(&format!("s{number}"), "a-1", "A") }
+        };
+        let mut all: Vec<ServerRow> = (0..3).map(row).collect();
+        let domains = [("s0", "left"), ("s2", "right")];
+        let domains = domains.map(|(server, domain)| (server.into(), domain.into()));
+        let switch = PartitionColumn { name: "switch".into(), domains: domains.into() };
+        let servers = 4 * RACK;
+        let place = Place::Anywhere;
+        let arrival = Arrival { week: 1, hardware_type: "A".into(), place, servers, line: 2 };
+        arrive(&mut all, &arrival);
+        let mut partitions = [switch];
+        connect(&all, 3, &mut partitions);
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for (_, domain) in &partitions[0].domains {
+            *counts.entry(domain).or_default() += 1;
+        }
+        // Of four racks two are like the first one, one like the second, which is in no domain.
+        assert_eq!(counts, [("left", 1 + 2 * RACK), ("right", 1 + RACK)].into());
     }
 
     #[test]
