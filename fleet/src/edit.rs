@@ -5,8 +5,10 @@
 //! so that a region edited piece by piece is the region that an import of those rows would be. Here is
 //! what a snapshot cannot know: what was there before, and what every wrong field would have to be.
 
+mod domains;
 mod servers;
 
+pub use domains::ServerDomains;
 pub use servers::{Racked, Relocated, ServerEdit, ServerPlan, plan_servers};
 
 use crate::error::{Rule, SnapshotError};

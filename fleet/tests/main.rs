@@ -11,6 +11,7 @@ mod explain_places;
 mod explain_properties;
 mod partitions;
 mod quote;
+mod racking;
 mod request;
 mod snapshot_meaning;
 mod snapshot_rules;

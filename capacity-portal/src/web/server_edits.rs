@@ -12,7 +12,8 @@ use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use broker::{Decommission, EditError};
 
-use fleet::edit::{Racked, Relocated, ServerEdit, WrongField};
+use fleet::Name;
+use fleet::edit::{Racked, Relocated, ServerDomains, ServerEdit, WrongField};
 use maud::{Markup, html};
 use report::number;
 use serde::Deserialize;
@@ -67,7 +68,8 @@ async fn page(
                         } }
                     div.field { label for="list" { "One server per line, columns separated by commas" }
                         textarea #list name="list" rows="10" required spellcheck="false" aria-describedby="list-hint" { (form.list) }
-                        span.hint #list-hint { "MSB and datacenter are optional if the rack or the MSB exists" } }
+                        span.hint #list-hint { "MSB and datacenter are optional if the rack or the MSB exists. Fault domains are those of the rack; "
+                            code { "switch=sw1" } " says another one, " code { "switch=" } " none" } }
                     div.actions { button type="submit" { "Preview" } }
                 }
             }
@@ -136,7 +138,14 @@ fn read(form: &EditForm) -> Result<ServerEdit, EditError> {
     let (mut racked, mut gone, mut moved) = (Vec::new(), Vec::new(), Vec::new());
     let lines = form.list.lines().map(str::trim).filter(|line| !line.is_empty());
     for (position, line) in lines.enumerate() {
-        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+        let cells = line.split(',').map(str::trim);
+        // Fault domains: `switch=sw1`, or `switch=` for none.
+        let (domains, cells): (Vec<&str>, Vec<&str>) = cells.partition(|cell| cell.contains('='));
+        let domains: ServerDomains = (domains.iter().filter_map(|cell| cell.split_once('=')))
+            .map(|(partition, domain)| {
+                (partition.into(), Some(domain.into()).filter(|of: &Name| !of.is_empty()))
+            })
+            .collect();
         let cell = |at: usize| cells.get(at).copied().filter(|cell| !cell.is_empty());
         let mut reject = |detail: &str| {
             wrong.push(WrongField::new(format!("servers[{position}]"), "malformed", detail));
@@ -152,6 +161,7 @@ fn read(form: &EditForm) -> Result<ServerEdit, EditError> {
                         rack: rack.into(),
                         hardware_type: hardware_type.into(),
                         power_watts,
+                        domains,
                     }),
                     Err(_) => reject("the watts are not a number"),
                 }
@@ -167,6 +177,7 @@ fn read(form: &EditForm) -> Result<ServerEdit, EditError> {
                     datacenter: cell(3).map(Into::into),
                     msb: msb.map(Into::into),
                     rack: rack.into(),
+                    domains,
                 });
             }
             ("move", ..) => reject("expected: server, rack, and MSB, datacenter if they are new"),

@@ -1,5 +1,6 @@
 //! Servers that are racked, decommissioned and moved to other racks: many at once, all or none.
 
+use super::domains::{ServerDomains, connect};
 use super::{WrongField, check_name, listed};
 use crate::id::{DatacenterName, HardwareTypeName, MsbName, RackName, ReservationName, ServerName};
 use crate::parts::{ReservationRow, ServerRow, SnapshotParts};
@@ -27,6 +28,9 @@ pub struct Racked {
     /// Its typical draw under load, in watts.
     #[serde(default)]
     pub power_watts: Option<f64>,
+    /// Its fault domains; left out: those that all servers of its rack share.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub domains: ServerDomains,
 }
 
 /// A server that moves to another rack.
@@ -43,6 +47,9 @@ pub struct Relocated {
     pub msb: Option<MsbName>,
     /// Its new rack.
     pub rack: RackName,
+    /// Its new fault domains; left out: those that all servers of the rack share.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub domains: ServerDomains,
 }
 
 /// What is done to servers.
@@ -299,6 +306,7 @@ pub fn plan_servers(
         }
     }
     wrong.extend(empty_datacenters(parts, &places));
+    connect(parts, edit, &mut wrong);
     if !wrong.is_empty() {
         return Err(wrong);
     }

@@ -264,6 +264,9 @@ Files are CSV with a header, or JSON: {\"servers\": [...]} or the list alone. Co
   add     server, rack, hardware_type; msb and datacenter if the rack is new; power_watts
   move    server, rack; msb and datacenter if the rack is new
   remove  server
+Servers have the fault domains that all servers of their rack share. A column domain:NAME says another domain of the
+partition NAME, - for none; it is needed if the rack is new or has servers in different domains.
+
 A file is applied as a whole or not at all, and all its errors are reported together. --preview shows
 the effect.
 

@@ -66,6 +66,7 @@ impl Stored {
             rack: rack.as_str().into(),
             hardware_type: hardware_type.as_str().into(),
             power_watts: None,
+            domains: Default::default(),
         });
         let edit = ServerEdit::Add(racked.collect());
         let plan = self.broker.edit_servers(ACTOR, &edit, false, None).await.map_err(text)?;

@@ -94,12 +94,14 @@ impl Things {
                 rack: "r0".into(),
                 hardware_type: "C1".into(),
                 power_watts: None,
+                domains: BTreeMap::new(),
             }],
             relocated: vec![Relocated {
                 server: "s1".into(),
                 datacenter: None,
                 msb: None,
                 rack: "r0".into(),
+                domains: BTreeMap::new(),
             }],
             preempted: Preemption {
                 source: Some("ads".into()),

@@ -18,6 +18,7 @@ use fleet::edit::{Racked, Relocated, ServerEdit, ServerPlan, WrongField};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::timeout;
 use utoipa::{IntoParams, ToSchema};
@@ -43,6 +44,8 @@ struct RackedBody {
     hardware_type: String,
     /// Typical power draw under load.
     power_watts: Option<f64>,
+    /// Fault domains by partition, null for none; absent: those that all servers of the rack share.
+    domains: Option<BTreeMap<String, Option<String>>>,
 }
 
 /// Servers to rack.
@@ -73,6 +76,8 @@ struct MovedBody {
     /// Absent: that of the rack.
     msb: Option<String>,
     rack: String,
+    /// Fault domains by partition, null for none; absent: those that all servers of the rack share.
+    domains: Option<BTreeMap<String, Option<String>>>,
 }
 
 /// Servers to move to other racks.

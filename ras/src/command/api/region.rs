@@ -20,12 +20,15 @@ use api_types::region::{
     HardwareTypeRemoved, HardwareTypeRenamed, HardwareTypes, HardwareTypesAdded,
     HardwareTypesAsked, RegionSettings, RegionSettingsAsked,
 };
-use fleet::Rru;
+use fleet::{DOMAIN_COLUMN_PREFIX, Rru};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
 /// Maximum size of a file of servers.
 const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// In a column of domains: the server is in none.
+const NO_DOMAIN: &str = "-";
 
 fn ask(server: &ServerOptions, asked: &Ask) -> Result<Answer> {
     with_server(Server::of(server)?, async |client| client.ask(asked).await)
@@ -385,9 +388,13 @@ fn read_csv(text: &str, numbers: &[&str]) -> Result<Vec<Value>> {
     let table = datasets::import::plain_rows(text).context("CSV")?;
     let mut read = Vec::new();
     for (line, row) in table {
-        let mut members = Map::new();
+        let (mut members, mut domains) = (Map::new(), Map::new());
         for (column, cell) in row {
             if cell.is_empty() {
+                continue;
+            }
+            if let Some(partition) = column.strip_prefix(DOMAIN_COLUMN_PREFIX) {
+                domains.insert(partition.to_owned(), json!((cell != NO_DOMAIN).then_some(cell)));
                 continue;
             }
             let value = if numbers.contains(&column.as_str()) {
@@ -399,6 +406,9 @@ fn read_csv(text: &str, numbers: &[&str]) -> Result<Vec<Value>> {
                 json!(cell)
             };
             members.insert(column, value);
+        }
+        if !domains.is_empty() {
+            members.insert("domains".to_owned(), domains.into());
         }
         read.push(Value::Object(members));
     }

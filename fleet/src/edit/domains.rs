@@ -1,0 +1,84 @@
+//! Fault domains of servers that are racked, moved and decommissioned: those of their rack, unless the edit says otherwise.
+
+use super::{ServerEdit, WrongField, check_name, listed};
+use crate::id::{Name, RackName, ServerName};
+use crate::parts::SnapshotParts;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The domains of a server by partition; null: it is in none.
+pub type ServerDomains = BTreeMap<Name, Option<Name>>;
+
+/// Changes the domains of the servers of an edit. `parts` has their racks after the edit.
+pub(super) fn connect(parts: &mut SnapshotParts, edit: &ServerEdit, wrong: &mut Vec<WrongField>) {
+    let rows: Vec<(&ServerName, &RackName, &ServerDomains)> = match edit {
+        ServerEdit::Add(rows) => {
+            rows.iter().map(|of| (&of.server, &of.rack, &of.domains)).collect()
+        }
+        ServerEdit::Move(rows) => {
+            rows.iter().map(|of| (&of.server, &of.rack, &of.domains)).collect()
+        }
+        ServerEdit::Remove(_) | ServerEdit::Drain(_) => Vec::new(),
+    };
+    let partitions: BTreeSet<Name> =
+        parts.crossing.partitions.iter().map(|of| of.name.clone()).collect();
+    for (nr, (_, _, domains)) in rows.iter().enumerate() {
+        let field = format!("servers[{nr}].domains");
+        for (name, domain) in *domains {
+            if let Some(domain) = domain {
+                check_name(wrong, &field, domain);
+            }
+            if !partitions.contains(name) {
+                let detail = match partitions.is_empty() {
+                    true => "the region has no fault domains but MSBs".to_owned(),
+                    false => format!("{name:?}: servers have domains of {}", listed(&partitions)),
+                };
+                wrong.push(WrongField::new(field.clone(), "unknown_partition", detail));
+            }
+        }
+    }
+    if partitions.is_empty() {
+        return;
+    }
+    let edited: BTreeSet<&ServerName> = match edit {
+        ServerEdit::Remove(names) | ServerEdit::Drain(names) => names.iter().collect(),
+        _ => rows.iter().map(|of| of.0).collect(),
+    };
+    let racks: BTreeSet<&RackName> = rows.iter().map(|of| of.1).collect();
+    let mates: Vec<(&ServerName, &RackName)> = (parts.servers.iter())
+        .filter(|row| racks.contains(&row.rack) && !edited.contains(&row.server_id))
+        .map(|row| (&row.server_id, &row.rack))
+        .collect();
+    for partition in &mut parts.crossing.partitions {
+        let of: BTreeMap<&ServerName, &Name> =
+            partition.domains.iter().map(|(server, domain)| (server, domain)).collect();
+        let mut shared: BTreeMap<&RackName, BTreeSet<Option<&Name>>> = BTreeMap::new();
+        for (server, rack) in &mates {
+            shared.entry(rack).or_default().insert(of.get(server).copied());
+        }
+        let mut connected: Vec<(ServerName, Name)> = Vec::new();
+        for (nr, (server, rack, said)) in rows.iter().enumerate() {
+            let domain = match (said.get(&partition.name), shared.get(rack)) {
+                (Some(said), _) => said.clone(),
+                (None, Some(of)) if of.len() == 1 => of.first().and_then(|of| of.cloned()),
+                (None, there) => {
+                    let rack = match there {
+                        None => format!("rack {rack:?} is new"),
+                        Some(_) => format!("servers of rack {rack:?} are in different domains"),
+                    };
+                    let name = &partition.name;
+                    let detail =
+                        format!("{rack}: say in which domain of {name:?} it is, null for none");
+                    wrong.push(WrongField::new(
+                        format!("servers[{nr}].domains"),
+                        "missing",
+                        detail,
+                    ));
+                    continue;
+                }
+            };
+            connected.extend(domain.map(|domain| ((*server).clone(), domain)));
+        }
+        partition.domains.retain(|(server, _)| !edited.contains(server));
+        partition.domains.extend(connected);
+    }
+}
