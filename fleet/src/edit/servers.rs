@@ -271,6 +271,9 @@ pub fn plan_servers(
             parts
                 .unavailability
                 .retain(|event| !(*event.scope == *"server" && twice.contains(&*event.scope_id)));
+            for partition in &mut parts.crossing.partitions {
+                partition.domains.retain(|(server, _)| !twice.contains(server));
+            }
         }
         ServerEdit::Move(rows) => {
             for (nr, of) in rows.iter().enumerate() {
