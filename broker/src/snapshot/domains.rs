@@ -62,8 +62,10 @@ pub(crate) async fn read(
     if columns.is_empty() {
         return Ok((servers, Vec::new()));
     }
-    let columns: Vec<(Name, Vec<(String, Name)>)> =
-        columns.into_iter().map(|(id, rows)| (topology.partitions.name(id).clone(), rows)).collect();
+    let columns: Vec<(Name, Vec<(String, Name)>)> = columns
+        .into_iter()
+        .map(|(id, rows)| (topology.partitions.name(id).clone(), rows))
+        .collect();
     // Sorting a million names takes a second, so it runs on a blocking thread.
     let sorted = tokio::task::spawn_blocking(move || {
         let sorted = columns.into_iter().map(|(name, rows)| column(name, rows, &servers));

@@ -242,7 +242,13 @@ pub(crate) fn check_storable(
     .chain(snapshot.hardware_types.iter().map(|name| &**name))
     .chain(snapshot.servers.iter().map(|s| &*s.id))
     .chain(snapshot.unavailability.iter().map(|e| &*e.id))
-    .chain(snapshot.partitions.iter().flat_map(|of| std::iter::once(&of.name).chain(&of.domains)).map(|name| &**name))
+    .chain(
+        snapshot
+            .partitions
+            .iter()
+            .flat_map(|of| std::iter::once(&of.name).chain(&of.domains))
+            .map(|name| &**name),
+    )
     .chain([&*snapshot.region]);
     for name in names {
         if name.contains('\0') {

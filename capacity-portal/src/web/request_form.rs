@@ -2,7 +2,8 @@
 
 use super::layout::Reader;
 use super::request_fields::{
-    AFFINITY, ALLOWED, CONTRACT, COUNT, FILLED_FROM, SERVERS, SURVIVES, TYPE, VALUE, field_of, value,
+    AFFINITY, ALLOWED, CONTRACT, COUNT, FILLED_FROM, SERVERS, SURVIVES, TYPE, VALUE, field_of,
+    value,
 };
 use super::ui;
 use crate::http::auth::Role;

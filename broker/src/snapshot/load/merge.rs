@@ -6,8 +6,9 @@
 use crate::snapshot::domains;
 use crate::snapshot::region_read::Stored;
 use fleet::{
-    Coverage, Name, PartitionColumn, PartitionParts, RegionSnapshot, ReservationColumns, ReservationKind, ReservationName, ReservationRow,
-    ServerColumns, ServerName, ServerRow, SnapshotError, SnapshotParts, is_stand_in,
+    Coverage, Name, PartitionColumn, PartitionParts, RegionSnapshot, ReservationColumns,
+    ReservationKind, ReservationName, ReservationRow, ServerColumns, ServerName, ServerRow,
+    SnapshotError, SnapshotParts, is_stand_in,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
