@@ -126,6 +126,9 @@ pub struct Reservation {
     pub affinity: BTreeMap<String, f64>,
     /// The only datacenters of its servers; empty: all.
     pub allowed_datacenters: Vec<String>,
+    /// Partitions of which it survives the loss of any one domain, besides that of an MSB.
+    #[serde(default)]
+    pub survives: Vec<String>,
     /// Replicas of its data; null: no replica rule.
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
@@ -168,6 +171,22 @@ pub struct Reservations {
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
     pub next_page_token: Option<String>,
+}
+
+/// What the loss of any one domain of the partitions that a reservation survives would leave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct DomainsLeft {
+    /// The partitions.
+    pub partitions: Vec<String>,
+    /// Largest amount that it owns in one domain, servers in maintenance included.
+    pub largest_rru: f64,
+    /// Least capacity left within 30 minutes of the loss of any one domain.
+    pub left_rru: f64,
+    /// Least capacity left at once.
+    pub left_at_once_rru: f64,
+    /// Whether both are as much as was promised for a loss.
+    pub holds: bool,
 }
 
 /// What one MSB holds of a reservation, and what its loss would leave.
@@ -244,6 +263,9 @@ pub struct ReservationCertificate {
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
     pub quorum_rru: Option<f64>,
+    /// Absent: it survives the loss of no domain but an MSB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domains: Option<DomainsLeft>,
     /// Every MSB in which it owns servers.
     pub msbs: Vec<MsbLeft>,
 }
@@ -288,6 +310,9 @@ pub struct ReservationSurvives {
     pub holds: bool,
     /// Capacity that is missing now or would be missing after one more MSB loss: the worst of these cases.
     pub missing_after_loss_rru: f64,
+    /// Absent: it survives the loss of no domain but an MSB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domains: Option<DomainsLeft>,
 }
 
 /// Capacity of every guaranteed reservation after its worst MSB loss.

@@ -129,6 +129,10 @@ fn columns_of_an_inventory_become_partitions() {
         survives.map(|row| (&*row.reservation_id, &*row.partition)).collect();
     assert_eq!(survives, [("web", "mixed"), ("web", "rack")]);
     assert!(!summary.to_string().contains("mixed"), "it is not left out");
+    // Partitions that it has no column of stay as they are stored.
+    let known = summary.coverage.reservations.unwrap();
+    assert!(known.survives && !known.replicas && !summary.coverage.servers.domains);
+    assert!(summary.coverage.lacks().contains(&"other partitions"));
     RegionSnapshot::new(parts).unwrap();
     with("mixed|colour");
     let error = said(&import_csv(&options).unwrap_err());

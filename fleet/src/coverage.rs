@@ -33,6 +33,10 @@ pub struct ServerColumns {
     pub in_use: bool,
     pub loaned_to: bool,
     pub power_watts: bool,
+    /// All partitions: a column `domain:NAME` that is not there means that the region has no such partition. Without it
+    /// columns that are there count, and other partitions stay.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub domains: bool,
 }
 
 /// Columns of `reservations.parquet` that an inventory may lack.
@@ -54,6 +58,9 @@ pub struct ReservationColumns {
     pub allowed_datacenters: bool,
     /// `replicas` and `replicas_per_msb`
     pub replicas: bool,
+    /// `survives.parquet`
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub survives: bool,
 }
 
 impl ReservationColumns {
@@ -69,6 +76,7 @@ impl ReservationColumns {
         affinity: false,
         allowed_datacenters: false,
         replicas: false,
+        survives: false,
     };
 }
 
@@ -81,6 +89,7 @@ impl Coverage {
             in_use: true,
             loaned_to: true,
             power_watts: true,
+            domains: true,
         },
         reservations: Some(ReservationColumns {
             owner: true,
@@ -93,6 +102,7 @@ impl Coverage {
             affinity: true,
             allowed_datacenters: true,
             replicas: true,
+            survives: true,
         }),
         unavailability: true,
         weights: true,
@@ -107,6 +117,7 @@ impl Coverage {
             in_use: false,
             loaned_to: false,
             power_watts: false,
+            domains: false,
         },
         reservations: None,
         unavailability: false,
@@ -123,6 +134,7 @@ impl Coverage {
             ("servers.in_use", servers.in_use),
             ("servers.loaned_to", servers.loaned_to),
             ("servers.power_watts", servers.power_watts),
+            ("other partitions", servers.domains),
             ("unavailability", self.unavailability),
             ("weights", self.weights),
             ("shared_buffer_fraction", self.shared_buffer_fraction),
@@ -140,6 +152,7 @@ impl Coverage {
                 ("affinity", columns.affinity),
                 ("allowed_datacenters", columns.allowed_datacenters),
                 ("reservations.replicas", columns.replicas),
+                ("survives", columns.survives),
             ]),
         }
         all.into_iter().filter(|(_, known)| !known).map(|(name, _)| name).collect()

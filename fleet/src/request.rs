@@ -5,6 +5,7 @@ use crate::error::{Rule, SnapshotError, Table};
 use crate::id::{
     DatacenterIx, DatacenterName, HardwareTypeName, Name, OwnerName, ReservationIx, ReservationName,
 };
+use crate::partition::SurvivesRow;
 use crate::parts::{AffinityRow, AllowedDatacenterRow, ReservationRow, RruRow, SnapshotParts};
 use crate::reservation::ReservationKind;
 use crate::snapshot::RegionSnapshot;
@@ -60,6 +61,9 @@ pub struct CapacityRequest {
     /// The datacenters it is held to, its embedded buffer included; empty: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_datacenters: Option<BTreeSet<DatacenterName>>,
+    /// The partitions of which it must survive the loss of any one domain; empty: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survives: Option<BTreeSet<Name>>,
     /// n of the replica rule; null: no rule.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub replicas: Option<Option<i32>>,
@@ -135,11 +139,11 @@ pub enum RequestError {
         /// The reservation.
         reservation: ReservationName,
     },
-    /// The region has no hardware type or datacenter of this name.
+    /// The region has no hardware type, datacenter or partition of this name.
     Unknown {
         /// The member with the name.
         field: &'static str,
-        /// `hardware type` or `datacenter`.
+        /// `hardware type`, `datacenter` or `partition`.
         what: &'static str,
         /// The unknown name.
         name: Name,
@@ -178,6 +182,7 @@ impl RequestError {
                 (Table::RruValues, _) => Some("rru"),
                 (Table::Affinity, _) => Some("affinity"),
                 (Table::AllowedDatacenters, _) => Some("allowed_datacenters"),
+                (Table::Survives, _) => Some("survives"),
                 (Table::Reservations, Rule::ReplicasAlone) => Some("replicas"),
                 (Table::Reservations, Rule::ReplicasPerMsb { .. }) => Some("replicas_per_msb"),
                 (
@@ -251,6 +256,9 @@ impl CapacityRequest {
             ),
             allowed_datacenters: Some(
                 of.allowed_datacenters.iter().map(|&ix| datacenter(ix)).collect(),
+            ),
+            survives: Some(
+                of.survives.iter().map(|of| snapshot.partitions[of.ix()].name.clone()).collect(),
             ),
             replicas: Some(of.replica_rule.map(|rule| whole(rule.replicas))),
             replicas_per_msb: Some(of.replica_rule.map(|rule| whole(rule.per_msb))),
@@ -374,6 +382,12 @@ impl CapacityRequest {
                 ));
             }
         }
+        let partitions: Vec<Name> = snapshot.partitions.iter().map(|of| of.name.clone()).collect();
+        for name in self.survives.iter().flatten() {
+            if !partitions.contains(name) {
+                return Err(unknown("survives", "partition", name.clone(), partitions));
+            }
+        }
         Ok(())
     }
 
@@ -413,6 +427,14 @@ impl CapacityRequest {
             parts.allowed_datacenters.retain(|row| !self.is_of(&row.reservation_id));
             parts.allowed_datacenters.extend(allowed.iter().map(|datacenter| {
                 AllowedDatacenterRow { reservation_id: id.clone(), datacenter: datacenter.clone() }
+            }));
+        }
+        if let Some(survives) = &self.survives {
+            let rows = &mut parts.crossing.survives;
+            rows.retain(|row| !self.is_of(&row.reservation_id));
+            rows.extend(survives.iter().map(|partition| SurvivesRow {
+                reservation_id: id.clone(),
+                partition: partition.clone(),
             }));
         }
     }

@@ -2,8 +2,10 @@
 
 use crate::world::{World, find, targets};
 use fleet::audit::{audit, certificate};
+use fleet::edit::{ServerEdit, plan_servers};
 use fleet::explain::{Explainer, LimitName, Relaxation, ShortfallReason, explain};
-use fleet::{PartitionColumn, RegionSnapshot, Rru, SurvivesRow, Table};
+use fleet::{CapacityRequest, PartitionColumn, RegionSnapshot, Rru, SurvivesRow, Table};
+use std::collections::BTreeSet;
 
 /// A column of servers by prefix of their ids; those without a prefix have no domain.
 fn column(world: &World, name: &str, domains: &[(&str, &str)]) -> PartitionColumn {
@@ -137,6 +139,40 @@ fn rows_come_back() {
     let again = world.clone().build().to_parts();
     assert_eq!(again.crossing, world.parts.crossing);
     assert_eq!(RegionSnapshot::new(again).expect("valid"), world.build());
+}
+
+#[test]
+fn requests_say_what_is_survived() {
+    let snapshot = switched(4.0).build();
+    let of = |snapshot: &RegionSnapshot| {
+        let web = snapshot.reservation("web").expect("it is there");
+        CapacityRequest::of(snapshot, web).survives.expect("said").len()
+    };
+    let apply = |survives: Option<&[&str]>| {
+        let survives = survives.map(|of| of.iter().map(|name| (*name).into()).collect());
+        let request = CapacityRequest {
+            reservation_id: "web".into(),
+            survives,
+            ..CapacityRequest::default()
+        };
+        request.apply(&snapshot).map(|(region, _)| region)
+    };
+    assert_eq!(of(&apply(None).expect("fits")), 1);
+    let none = apply(Some(&[])).expect("fits");
+    assert_eq!((of(&none), none.partitions.len()), (0, 1));
+    assert_eq!(of(&apply(Some(&["switch"])).expect("fits")), 1);
+    let error = apply(Some(&["feed"])).expect_err("unknown");
+    assert_eq!(error.to_string(), "survives: the region has no partition \"feed\"; it has switch");
+}
+
+#[test]
+fn servers_that_are_removed_leave_their_domains() {
+    let mut parts = switched(4.0).parts;
+    let gone = vec![parts.servers[0].server_id.clone()];
+    let known = ["t0".into()].into();
+    plan_servers(&mut parts, &ServerEdit::Remove(gone), &known, &BTreeSet::new()).expect("free");
+    assert_eq!(parts.crossing.partitions[0].domains.len(), 7);
+    RegionSnapshot::new(parts).expect("a snapshot");
 }
 
 #[track_caller]

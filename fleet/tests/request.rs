@@ -65,6 +65,7 @@ fn what_is_wrong_is_named() {
             "no hardware type \"t9\"; it has t0, t1",
         ),
         (json!({"reservation_id": "web", "affinity": {"dc9": 1}}), "no datacenter \"dc9\""),
+        (json!({"reservation_id": "web", "survives": ["switch"]}), "no partition \"switch\""),
         (json!({"reservation_id": "web", "capacity_rru": -1}), "capacity_rru is -1"),
         (json!({"reservation_id": "web", "msb_alpha": 2}), "msb_alpha is 2"),
         (json!({"reservation_id": "web", "rru": {"t0": 0}}), "rru is 0"),

@@ -54,6 +54,7 @@ events! {
         servers: Loaded,
         reservations: Loaded,
         unavailability: Loaded,
+        domains_changed: usize,
         bindings_changed: usize,
         bindings_freed: usize,
         contradictions: usize,

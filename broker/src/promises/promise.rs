@@ -7,7 +7,7 @@ use crate::topology::places::{Names, Topology};
 use fleet::{
     AffinityRow, AllowedDatacenterRow, DatacenterName, HardwareTypeName, Name, OwnerName,
     RegionSnapshot, ReplicaRule, Reservation, ReservationKind, ReservationName, ReservationRow,
-    Rru, RruRow, SnapshotParts,
+    Rru, RruRow, SnapshotParts, SurvivesRow,
 };
 use sqlx::{PgConnection, Row};
 use std::collections::BTreeMap;
@@ -24,6 +24,8 @@ pub(crate) mod sql {
             FROM affinities a JOIN reservations r USING (promise_id)";
         ALLOWED_DATACENTERS = "SELECT a.promise_id, a.datacenter_id \
             FROM allowed_datacenters a JOIN reservations r USING (promise_id)";
+        SURVIVES = "SELECT v.promise_id, v.partition_id \
+            FROM survives v JOIN reservations r USING (promise_id)";
         /// The next version of each promise.
         ADD_PROMISES = "INSERT INTO promises (reservation, version, kind, owner, capacity_micro, \
                 msb_buffer, priority, msb_alpha, rack_alpha, affinity_theta, host_profile, \
@@ -43,6 +45,8 @@ pub(crate) mod sql {
         ADD_AFFINITIES = "INSERT INTO affinities (promise_id, datacenter_id, share) \
             SELECT * FROM unnest($1::bigint[], $2::integer[], $3::double precision[])";
         ADD_ALLOWED_DATACENTERS = "INSERT INTO allowed_datacenters (promise_id, datacenter_id) \
+            SELECT * FROM unnest($1::bigint[], $2::integer[])";
+        ADD_SURVIVES = "INSERT INTO survives (promise_id, partition_id) \
             SELECT * FROM unnest($1::bigint[], $2::integer[])";
         ADD_RESERVATIONS = "INSERT INTO reservations (reservation, kind, promise_id, buffer_type_id, made) \
             SELECT w.reservation, w.kind, w.promise, w.buffer_type, w.made \
@@ -77,6 +81,8 @@ pub(crate) struct Promise {
     affinity: Vec<(DatacenterName, f64)>,
     /// In order.
     allowed_datacenters: Vec<DatacenterName>,
+    /// Partitions of which it survives the loss of any one domain, in order.
+    pub(crate) survives: Vec<Name>,
     replica_rule: Option<ReplicaRule>,
     /// A shared buffer that the region's fraction made, not listed in the snapshot.
     pub(crate) made: bool,
@@ -89,6 +95,8 @@ impl Promise {
             .map(|&(dc, share)| (snapshot.datacenters[dc.ix()].id.clone(), share));
         let allowed = from.allowed_datacenters.iter();
         let allowed = allowed.map(|dc| snapshot.datacenters[dc.ix()].id.clone());
+        // Partitions of a snapshot are in order of name.
+        let survives = from.survives.iter().map(|of| snapshot.partitions[of.ix()].name.clone());
         Promise {
             kind: from.kind,
             owner: from.owner.clone(),
@@ -102,6 +110,7 @@ impl Promise {
             rru: rru.collect(),
             affinity: affinity.collect(),
             allowed_datacenters: allowed.collect(),
+            survives: survives.collect(),
             replica_rule: from.replica_rule,
             made: from.made,
         }
@@ -122,6 +131,7 @@ impl Promise {
             rru: vec![(hardware_type.clone(), Rru::units(1))],
             affinity: Vec::new(),
             allowed_datacenters: Vec::new(),
+            survives: Vec::new(),
             replica_rule: None,
             made: true,
         }
@@ -178,11 +188,16 @@ impl Promise {
             reservation_id: id.clone(),
             datacenter: datacenter.clone(),
         });
+        let survives = self.survives.iter().map(|partition| SurvivesRow {
+            reservation_id: id.clone(),
+            partition: partition.clone(),
+        });
         PromiseRows {
             reservation,
             rru: rru.collect(),
             affinity: affinity.collect(),
             allowed_datacenters: allowed.collect(),
+            survives: survives.collect(),
         }
     }
 }
@@ -193,6 +208,7 @@ pub(crate) struct PromiseRows {
     pub(crate) rru: Vec<RruRow>,
     pub(crate) affinity: Vec<AffinityRow>,
     pub(crate) allowed_datacenters: Vec<AllowedDatacenterRow>,
+    pub(crate) survives: Vec<SurvivesRow>,
 }
 
 impl PromiseRows {
@@ -202,6 +218,7 @@ impl PromiseRows {
         parts.rru.extend(self.rru);
         parts.affinity.extend(self.affinity);
         parts.allowed_datacenters.extend(self.allowed_datacenters);
+        parts.crossing.survives.extend(self.survives);
     }
 }
 
@@ -240,6 +257,11 @@ async fn select(
     for (promise, datacenter) in rows {
         allowed.entry(promise).or_default().push(topology.datacenters.name(datacenter).clone());
     }
+    let mut survived: BTreeMap<i64, Vec<Name>> = BTreeMap::new();
+    let rows: Vec<(i64, i32)> = sqlx::query_as(sql::SURVIVES).fetch_all(&mut *db).await?;
+    for (promise, partition) in rows {
+        survived.entry(promise).or_default().push(topology.partitions.name(partition).clone());
+    }
     let (mut names, mut promises) = (Names::default(), BTreeMap::new());
     for row in sqlx::query(sql::RESERVATIONS).fetch_all(&mut *db).await? {
         let name: ReservationName = row.try_get::<&str, _>(2)?.into();
@@ -251,6 +273,8 @@ async fn select(
         affinity.sort_by(|a, b| a.0.cmp(&b.0));
         let mut allowed_datacenters = allowed.remove(&promise_id).unwrap_or_default();
         allowed_datacenters.sort_unstable();
+        let mut survives = survived.remove(&promise_id).unwrap_or_default();
+        survives.sort_unstable();
         names.insert(row.try_get(0)?, name.clone());
         let promise = Promise {
             kind,
@@ -265,6 +289,7 @@ async fn select(
             rru,
             affinity,
             allowed_datacenters,
+            survives,
             replica_rule: replica_rule(row.try_get(13)?, row.try_get(14)?),
             made: row.try_get(12)?,
         };
@@ -321,6 +346,7 @@ async fn insert(
     let (mut of, mut types, mut values) = (Vec::new(), Vec::new(), Vec::new());
     let (mut at, mut datacenters, mut shares) = (Vec::new(), Vec::new(), Vec::new());
     let (mut held, mut allowed) = (Vec::new(), Vec::new());
+    let (mut surviving, mut partitions) = (Vec::new(), Vec::new());
     let datacenter_id =
         |name: &DatacenterName| topology.datacenters.id(name).expect("stored before");
     for (&id, (_, promise)) in ids.iter().zip(wanted) {
@@ -338,12 +364,18 @@ async fn insert(
             held.push(id);
             allowed.push(datacenter_id(datacenter));
         }
+        for partition in &promise.survives {
+            surviving.push(id);
+            partitions.push(topology.partitions.id(partition).expect("stored before"));
+        }
     }
     let statement = sqlx::query(sql::ADD_RRU_VALUES).bind(of).bind(types).bind(values);
     statement.execute(&mut *db).await?;
     let statement = sqlx::query(sql::ADD_AFFINITIES).bind(at).bind(datacenters).bind(shares);
     statement.execute(&mut *db).await?;
     let statement = sqlx::query(sql::ADD_ALLOWED_DATACENTERS).bind(held).bind(allowed);
+    statement.execute(&mut *db).await?;
+    let statement = sqlx::query(sql::ADD_SURVIVES).bind(surviving).bind(partitions);
     statement.execute(&mut *db).await?;
     let buffer_types = column(wanted, |p| p.buffer_type().map(type_id));
     let made = column(wanted, |p| p.made);

@@ -4,7 +4,7 @@ use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::words;
 use chrono::{DateTime, Utc};
-use fleet::{DatacenterName, HardwareTypeName, ReplicaRule, ReservationKind, Rru};
+use fleet::{DatacenterName, HardwareTypeName, Name, ReplicaRule, ReservationKind, Rru};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,9 @@ pub(crate) mod sql {
                     JOIN datacenters d USING (datacenter_id) WHERE a.promise_id = p.promise_id), '{}'), \
                 ARRAY(SELECT d.datacenter::text FROM allowed_datacenters l \
                     JOIN datacenters d USING (datacenter_id) WHERE l.promise_id = p.promise_id), \
-                p.replicas, p.replicas_per_msb \
+                p.replicas, p.replicas_per_msb, \
+                ARRAY(SELECT t.partition::text FROM survives v JOIN partitions t USING (partition_id) \
+                    WHERE v.promise_id = p.promise_id) \
             FROM promises p WHERE p.reservation = $1 AND p.version < $2 ORDER BY p.version DESC LIMIT $3";
     }
 }
@@ -56,6 +58,8 @@ pub struct PromiseVersion {
     pub affinity: BTreeMap<DatacenterName, f64>,
     /// The allowed datacenters; empty: all.
     pub allowed_datacenters: BTreeSet<DatacenterName>,
+    /// The partitions of which it survives the loss of any one domain.
+    pub survives: BTreeSet<Name>,
     /// The replica rule, which limits the share of any one MSB.
     pub replica_rule: Option<ReplicaRule>,
 }
@@ -85,6 +89,7 @@ fn version(row: &PgRow) -> Result<PromiseVersion, sqlx::Error> {
     let values: sqlx::types::Json<BTreeMap<String, i64>> = row.try_get(11)?;
     let shares: sqlx::types::Json<BTreeMap<String, f64>> = row.try_get(12)?;
     let allowed: Vec<String> = row.try_get(13)?;
+    let survives: Vec<String> = row.try_get(16)?;
     Ok(PromiseVersion {
         version: row.try_get(0)?,
         kind: words::reservation_kind("promises.kind", row.try_get(1)?)?,
@@ -100,6 +105,7 @@ fn version(row: &PgRow) -> Result<PromiseVersion, sqlx::Error> {
         rru: values.0.into_iter().map(|(ty, micro)| (ty.into(), Rru(micro))).collect(),
         affinity: shares.0.into_iter().map(|(dc, share)| (dc.into(), share)).collect(),
         allowed_datacenters: allowed.into_iter().map(Into::into).collect(),
+        survives: survives.into_iter().map(Into::into).collect(),
         replica_rule: crate::promises::promise::replica_rule(row.try_get(14)?, row.try_get(15)?),
     })
 }

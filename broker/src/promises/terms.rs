@@ -1,8 +1,8 @@
-//! The terms of a promise: RRU values by hardware type, affinities and allowed datacenters. A promise never
-//! changes (rows are added to its tables and never removed), so cached terms stay valid, and lists of
+//! The terms of a promise: RRU values by hardware type, affinities, allowed datacenters and the partitions that it
+//! survives. A promise never changes (rows are added to its tables and never removed), so cached terms stay valid, and lists of
 //! reservations need not read them, their larger part.
 
-use fleet::{DatacenterName, HardwareTypeName, Rru};
+use fleet::{DatacenterName, HardwareTypeName, Name, Rru};
 use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -16,7 +16,9 @@ pub(crate) mod sql {
         /// Pairs of arrays: a JSON object takes Postgres three times as long.
         TERMS = "SELECT p.promise_id, v.types, v.worths, a.datacenters, a.shares, \
                 ARRAY(SELECT d.datacenter::text FROM allowed_datacenters l \
-                    JOIN datacenters d USING (datacenter_id) WHERE l.promise_id = p.promise_id) \
+                    JOIN datacenters d USING (datacenter_id) WHERE l.promise_id = p.promise_id), \
+                ARRAY(SELECT t.partition::text FROM survives s JOIN partitions t USING (partition_id) \
+                    WHERE s.promise_id = p.promise_id) \
             FROM promises p \
             CROSS JOIN LATERAL (SELECT array_agg(h.hardware_type::text) AS types, \
                     array_agg(v.value_micro) AS worths FROM rru_values v \
@@ -37,6 +39,8 @@ pub struct PromiseTerms {
     pub affinity: BTreeMap<DatacenterName, f64>,
     /// The allowed datacenters; empty: all.
     pub allowed_datacenters: BTreeSet<DatacenterName>,
+    /// The partitions of which it survives the loss of any one domain.
+    pub survives: BTreeSet<Name>,
 }
 
 /// Cached terms by the number of the promise.
@@ -81,7 +85,9 @@ fn terms(row: &PgRow) -> Result<(i64, Arc<PromiseTerms>), sqlx::Error> {
     let affinity = by_name(row.try_get(3)?, row.try_get(4)?, |share: f64| share);
     let allowed: Vec<String> = row.try_get(5)?;
     let allowed_datacenters = allowed.into_iter().map(Into::into).collect();
-    Ok((row.try_get(0)?, Arc::new(PromiseTerms { rru, affinity, allowed_datacenters })))
+    let survives: Vec<String> = row.try_get(6)?;
+    let survives = survives.into_iter().map(Into::into).collect();
+    Ok((row.try_get(0)?, Arc::new(PromiseTerms { rru, affinity, allowed_datacenters, survives })))
 }
 
 /// Zips two arrays of equal length; Postgres aggregates no rows to null.

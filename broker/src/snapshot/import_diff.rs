@@ -2,6 +2,7 @@
 //! import.
 
 use crate::promises::promise::Promise;
+use crate::snapshot::domains;
 use crate::snapshot::region_read::Stored;
 use fleet::{
     HardwareTypeName, Name, RegionSnapshot, ReservationName, ServerName, ServerRow, SnapshotParts,
@@ -118,8 +119,10 @@ pub struct ImportPlan {
     pub first: bool,
     /// Whether prices or limits change.
     pub weights_changed: bool,
-    /// Servers that differ in any column.
+    /// Servers that differ in any column, fault domains included.
     pub servers: Changes<ServerName>,
+    /// Changed servers of which a fault domain differs.
+    pub domains_changed: usize,
     /// Changed servers whose owner, target or loan differs.
     pub bindings_changed: usize,
     /// Stored servers with an owner.
@@ -221,8 +224,25 @@ impl ImportPlan {
             ),
             ..ImportPlan::default()
         };
+        plan.domains(stored, wanted);
         plan.contradictions(stored, wanted, promises);
         plan
+    }
+
+    /// Counts servers whose fault domains differ among the changed ones.
+    fn domains(&mut self, stored: &Stored, wanted: &SnapshotParts) {
+        let Changes { added, changed, .. } = &mut self.servers;
+        let changes = domains::changes(&stored.partitions, wanted);
+        let of: BTreeSet<&ServerName> = (changes.iter().map(|change| change.server))
+            .filter(|server| added.binary_search(server).is_err())
+            .collect();
+        self.domains_changed = of.len();
+        let more: Vec<ServerName> =
+            of.into_iter().filter(|of| changed.binary_search(of).is_err()).cloned().collect();
+        if !more.is_empty() {
+            changed.extend(more);
+            changed.sort_unstable();
+        }
     }
 
     fn contradictions(
@@ -331,6 +351,9 @@ impl fmt::Display for ImportPlan {
             "bindings: {} stored, {} changed, {} freed",
             self.bindings_stored, self.bindings_changed, self.bindings_freed
         )?;
+        if self.domains_changed > 0 {
+            writeln!(out, "fault domains: of {} servers changed", self.domains_changed)?;
+        }
         if self.weights_changed {
             writeln!(out, "prices and limits: changed")?;
         }

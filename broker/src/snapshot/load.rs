@@ -15,8 +15,8 @@ use crate::promises::promise::{self, Promise};
 use crate::snapshot::import_diff::{Changes, ImportPlan, Missing, Vanishing};
 use crate::snapshot::region_read::Stored;
 use fleet::{
-    Coverage, HardwareTypeName, Name, NameError, NewName, RegionSnapshot, ReservationName,
-    SHARED_BUFFER_PREFIX, ServerRow, SnapshotError, SnapshotParts,
+    Coverage, HardwareTypeName, Name, NameError, NewName, PartitionColumn, RegionSnapshot,
+    ReservationName, SHARED_BUFFER_PREFIX, ServerRow, SnapshotError, SnapshotParts,
 };
 use sqlx::PgConnection;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,10 +58,6 @@ pub enum LoadError {
     Contradicts { count: usize, plan: Box<ImportPlan> },
     #[error("{name:?}: a name with a zero character cannot be stored")]
     ZeroCharacter { name: String },
-    #[error(
-        "reservation {name:?} must survive the loss of domains of survives.parquet; a store knows no domains but MSBs"
-    )]
-    FaultDomains { name: ReservationName },
     #[error("{what} {name:?}: {error}")]
     NewName { what: &'static str, name: String, error: NameError },
     #[error("the inventory and what is stored contradict each other")]
@@ -179,6 +175,7 @@ impl Broker {
                 servers: loaded(&plan.servers, removes),
                 reservations: loaded(&plan.reservations, removes),
                 unavailability: loaded(&plan.unavailability, removes),
+                domains_changed: plan.domains_changed,
                 bindings_changed: plan.bindings_changed,
                 bindings_freed: plan.bindings_freed,
                 contradictions: plan.contradictions.len() + plan.types_missing.len(),
@@ -235,9 +232,6 @@ pub(crate) fn check_storable(
     snapshot: &RegionSnapshot,
     wanted: &SnapshotParts,
 ) -> Result<(), LoadError> {
-    if let Some(of) = snapshot.crossing_reservation() {
-        return Err(LoadError::FaultDomains { name: of.id.clone() });
-    }
     let reservations = snapshot.reservations.iter();
     let names = (reservations
         .flat_map(|r| [Some(&*r.id), Some(&*r.owner), r.host_profile.as_deref()]))
@@ -248,6 +242,13 @@ pub(crate) fn check_storable(
     .chain(snapshot.hardware_types.iter().map(|name| &**name))
     .chain(snapshot.servers.iter().map(|s| &*s.id))
     .chain(snapshot.unavailability.iter().map(|e| &*e.id))
+    .chain(
+        snapshot
+            .partitions
+            .iter()
+            .flat_map(|of| std::iter::once(&of.name).chain(&of.domains))
+            .map(|name| &**name),
+    )
     .chain([&*snapshot.region]);
     for name in names {
         if name.contains('\0') {
@@ -297,6 +298,12 @@ fn check_new_names(
         let wanted: BTreeSet<&str> = wanted.servers.iter().map(part).collect();
         wanted.difference(&known).try_for_each(|name| check(what, name))?;
     }
+    let known: BTreeSet<&str> = partition_names(&stored.partitions).collect();
+    let new = partition_names(&wanted.crossing.partitions).collect::<BTreeSet<&str>>();
+    new.difference(&known).try_for_each(|name| check("partition", name))?;
+    let known: BTreeSet<&str> = domain_names(&stored.partitions).collect();
+    let new = domain_names(&wanted.crossing.partitions).collect::<BTreeSet<&str>>();
+    new.difference(&known).try_for_each(|name| check("fault domain", name))?;
     let owners: BTreeSet<&str> = stored.promises.values().map(|of| &*of.owner).collect();
     let new = wanted.reservations.iter().map(|row| &*row.owner);
     new.filter(|name| !owners.contains(name)).try_for_each(|name| check("owner", name))?;
@@ -304,6 +311,14 @@ fn check_new_names(
     let profiles: BTreeSet<&str> = promised.filter_map(|of| of.host_profile.as_deref()).collect();
     let new = wanted.reservations.iter().filter_map(|row| row.host_profile.as_deref());
     new.filter(|name| !profiles.contains(name)).try_for_each(|name| check("host profile", name))
+}
+
+fn partition_names(columns: &[PartitionColumn]) -> impl Iterator<Item = &str> {
+    columns.iter().map(|column| &*column.name)
+}
+
+fn domain_names(columns: &[PartitionColumn]) -> impl Iterator<Item = &str> {
+    columns.iter().flat_map(|column| column.domains.iter().map(|(_, domain)| &**domain))
 }
 
 fn check_allowed(plan: &ImportPlan, options: ImportOptions) -> Result<(), LoadError> {

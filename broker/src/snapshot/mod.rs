@@ -1,5 +1,6 @@
 //! A whole region at once: import with its difference, and export.
 
+pub(crate) mod domains;
 pub(crate) mod export;
 pub(crate) mod import_diff;
 pub(crate) mod load;
@@ -11,4 +12,4 @@ pub use load::{ImportOptions, LoadError, Loaded, PlanError};
 
 /// The statements of this room, by module and name.
 pub(crate) const STATEMENTS: &[crate::Statements] =
-    &[export::sql::ALL, load::sql::ALL, region_read::sql::ALL];
+    &[domains::sql::ALL, export::sql::ALL, load::sql::ALL, region_read::sql::ALL];

@@ -4,9 +4,13 @@ use crate::infra::error::{DbError, Doing};
 use crate::infra::read_throttle::{PriorityReaders, ReadThrottle};
 use crate::log::trail::{Seq, TargetVersion};
 use crate::promises::promise::{self, Promise};
+use crate::snapshot::domains;
 use crate::topology::places::{Names, Topology};
 use chrono::{DateTime, Utc};
-use fleet::{Name, ReservationName, ServerRow, SnapshotParts, UnavailabilityRow, Weights};
+use fleet::{
+    Name, PartitionColumn, PartitionParts, ReservationName, ServerRow, SnapshotParts,
+    UnavailabilityRow, Weights,
+};
 use futures_util::TryStreamExt;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
@@ -50,6 +54,8 @@ pub(crate) struct Stored {
     pub(crate) promises: BTreeMap<ReservationName, Promise>,
     pub(crate) servers: Vec<(ServerRow, i64)>,
     pub(crate) unavailability: Vec<UnavailabilityRow>,
+    /// Partitions that a server is in or that a reservation survives.
+    pub(crate) partitions: Vec<PartitionColumn>,
 }
 
 pub(crate) async fn head(db: &mut PgConnection) -> Result<TargetVersion, DbError> {
@@ -72,8 +78,13 @@ impl Stored {
         let pace = ReadThrottle::new(waiters);
         let servers =
             servers(db, &topology, &reservations, pace).await.doing("reading the servers")?;
+        let pace = ReadThrottle::new(waiters);
+        let domains = domains::read(db, &topology, servers, pace).await;
+        let (servers, mut partitions) = domains.doing("reading the fault domains of servers")?;
+        let survived = promises.values().flat_map(|promise| &promise.survives);
+        domains::add_survived(&mut partitions, survived);
         let unavailability = unavailability(db).await.doing("reading unavailability events")?;
-        Ok(Stored { region, version, seq, promises, servers, unavailability })
+        Ok(Stored { region, version, seq, promises, servers, unavailability, partitions })
     }
 
     /// The rows of a snapshot of this instant, and the generation of each server; `None`: no region was ever
@@ -93,7 +104,7 @@ impl Stored {
             allowed_datacenters: Vec::new(),
             unavailability: self.unavailability,
             ahead: fleet::AheadParts::default(),
-            crossing: fleet::PartitionParts::default(),
+            crossing: PartitionParts { partitions: self.partitions, survives: Vec::new() },
         };
         for (id, promise) in self.promises.iter().filter(|(_, promise)| !promise.made) {
             promise.rows(id).add_to(&mut parts);

@@ -1,7 +1,7 @@
-//! Places and hardware types: names and numbers.
+//! Places, hardware types and partitions: names and numbers.
 
 use crate::infra::error::{DbError, Doing};
-use fleet::{DatacenterName, HardwareTypeName, MsbName, RackName, RegionSnapshot};
+use fleet::{DatacenterName, HardwareTypeName, MsbName, Name, RackName, RegionSnapshot};
 use sqlx::PgConnection;
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -13,6 +13,10 @@ pub(crate) mod sql {
         MSBS = "SELECT msb_id, msb::text, datacenter_id FROM msbs";
         RACKS = "SELECT rack_id, rack::text, msb_id FROM racks";
         HARDWARE_TYPES = "SELECT hardware_type_id, hardware_type::text FROM hardware_types";
+        PARTITIONS = "SELECT partition_id, partition::text FROM partitions";
+        ADD_PARTITIONS = "INSERT INTO partitions (partition) \
+            SELECT w.name FROM unnest($1::text[]) AS w (name) \
+            WHERE NOT EXISTS (SELECT FROM partitions h WHERE h.partition = w.name)";
         ADD_DATACENTERS = "INSERT INTO datacenters (datacenter) \
             SELECT w.name FROM unnest($1::text[]) AS w (name) \
             WHERE NOT EXISTS (SELECT FROM datacenters h WHERE h.datacenter = w.name)";
@@ -75,11 +79,13 @@ pub(crate) struct Place {
     pub(crate) datacenter: DatacenterName,
 }
 
-/// All places and hardware types, with or without servers.
+/// All places, hardware types and partitions, with or without servers.
 pub(crate) struct Topology {
     pub(crate) datacenters: Names<DatacenterName>,
     pub(crate) racks: Names<RackName>,
     pub(crate) hardware_types: Names<HardwareTypeName>,
+    /// Partitions into fault domains that cross MSBs.
+    pub(crate) partitions: Names<Name>,
     places: HashMap<i32, Place>,
 }
 
@@ -113,7 +119,12 @@ impl Topology {
         for (id, name) in rows {
             hardware_types.insert(id, name.into());
         }
-        Ok(Topology { datacenters, racks, hardware_types, places })
+        let mut partitions = Names::<Name>::default();
+        let rows: Vec<(i32, String)> = sqlx::query_as(sql::PARTITIONS).fetch_all(&mut *db).await?;
+        for (id, name) in rows {
+            partitions.insert(id, name.into());
+        }
+        Ok(Topology { datacenters, racks, hardware_types, partitions, places })
     }
 
     /// The place of a rack, by foreign key.
@@ -129,13 +140,15 @@ fn text<'a, N: ToString + 'a>(names: impl Iterator<Item = &'a N>) -> Vec<String>
     names.map(ToString::to_string).collect()
 }
 
-/// Adds the snapshot's new places and types, and moves those with a new parent. Removes nothing.
+/// Adds the snapshot's new places, types and partitions, and moves those with a new parent. Removes nothing.
 pub(crate) async fn write(db: &mut PgConnection, from: &RegionSnapshot) -> Result<(), DbError> {
     let doing = "storing the topology";
     let datacenters = text(from.datacenters.iter().map(|d| &d.id));
     sqlx::query(sql::ADD_DATACENTERS).bind(datacenters).execute(&mut *db).await.doing(doing)?;
     let types = text(from.hardware_types.iter());
     sqlx::query(sql::ADD_HARDWARE_TYPES).bind(types).execute(&mut *db).await.doing(doing)?;
+    let partitions = text(from.partitions.iter().map(|of| &of.name));
+    sqlx::query(sql::ADD_PARTITIONS).bind(partitions).execute(&mut *db).await.doing(doing)?;
     let msbs = text(from.msbs.iter().map(|m| &m.id));
     let of = text(from.msbs.iter().map(|m| &from.datacenters[m.datacenter.ix()].id));
     for statement in [sql::ADD_MSBS, sql::MOVE_MSBS] {

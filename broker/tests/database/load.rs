@@ -320,7 +320,7 @@ async fn import_of_another_region_is_refused() {
 }
 
 /// An inventory that knows where servers stand, and nothing of who holds them.
-fn inventory(change: impl FnOnce(&mut SnapshotParts)) -> RegionSnapshot {
+pub fn inventory(change: impl FnOnce(&mut SnapshotParts)) -> RegionSnapshot {
     changed(|parts| {
         for row in &mut parts.servers {
             row.current_reservation = None;

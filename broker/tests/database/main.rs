@@ -10,6 +10,7 @@ mod contracts;
 mod crash;
 mod current;
 mod events;
+mod fault_domains;
 mod harness;
 mod history;
 mod jobs;

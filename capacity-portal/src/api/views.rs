@@ -1,8 +1,11 @@
 //! Response types shared by `/v1` and `/ops/v1`.
 
 use api_types::moves::{Rollout, StopSwitch, StuckThing};
+use api_types::reservations::DomainsLeft;
 use api_types::servers::TrailEntry;
 use broker::{Document, Entry, Stopped, Stuck};
+use fleet::RegionSnapshot;
+use fleet::audit::Certified;
 use serde_json::Value;
 
 /// The stop switch, or the pause of a roll-out.
@@ -19,6 +22,19 @@ pub(super) fn rollout(of: broker::Rollout) -> Rollout {
         progress: format!("{} of {}", of.done(), of.servers),
         paused: of.paused.map(stop_switch),
     }
+}
+
+/// What the loss of any one domain of the partitions that a reservation survives would leave; `None`: it survives none.
+pub(super) fn domains_left(region: &RegionSnapshot, row: &Certified) -> Option<DomainsLeft> {
+    let (of, holds) = row.domains.zip(row.survives_domains())?;
+    let survives = region.reservations[row.reservation.ix()].survives.iter();
+    Some(DomainsLeft {
+        partitions: survives.map(|ix| region.partitions[ix.ix()].name.to_string()).collect(),
+        largest_rru: of.largest.to_f64(),
+        left_rru: of.left.to_f64(),
+        left_at_once_rru: of.left_at_once.to_f64(),
+        holds,
+    })
 }
 
 /// A stored document, as it is sent.

@@ -19,6 +19,9 @@ pub(super) const AFFINITY: &str = "affinity.";
 /// Prefix of the fields of allowed datacenters.
 pub(super) const ALLOWED: &str = "allowed.";
 
+/// Prefix of the fields of partitions that it survives.
+pub(super) const SURVIVES: &str = "survives.";
+
 /// Prefix of the ticked hardware types of a request that counts servers.
 pub(super) const TYPE: &str = "type.";
 
@@ -67,6 +70,10 @@ pub(super) fn of_reservation(
     for datacenter in &of.allowed_datacenters {
         let name = &summary.region().datacenters[datacenter.ix()].id;
         push(&format!("{ALLOWED}{name}"), "on".to_owned());
+    }
+    for partition in &of.survives {
+        let name = &summary.region().partitions[partition.ix()].name;
+        push(&format!("{SURVIVES}{name}"), "on".to_owned());
     }
     if let Some(rule) = of.replica_rule {
         push("replicas", rule.replicas.to_string());
@@ -161,10 +168,12 @@ pub(super) fn to_change(fields: &[(String, String)]) -> Value {
     for name in ["replicas", "replicas_per_msb"] {
         set(&mut change, name, given(name).map(whole), resets);
     }
-    let ticked = fields.iter().filter(|(_, value)| value == "on");
-    let allowed: Vec<&str> = ticked.filter_map(|(name, _)| name.strip_prefix(ALLOWED)).collect();
-    if resets || !allowed.is_empty() {
-        change.insert("allowed_datacenters".to_owned(), json!(allowed));
+    for (name, prefix) in [("allowed_datacenters", ALLOWED), ("survives", SURVIVES)] {
+        let ticked = fields.iter().filter(|(_, value)| value == "on");
+        let ticked: Vec<&str> = ticked.filter_map(|(name, _)| name.strip_prefix(prefix)).collect();
+        if resets || !ticked.is_empty() {
+            change.insert(name.to_owned(), json!(ticked));
+        }
     }
     let affinity = group(AFFINITY);
     if resets || !affinity.is_empty() {
@@ -289,6 +298,7 @@ mod tests {
             field("affinity.dc2", " "),
             field("allowed.", ""),
             field("allowed.dc1", "on"),
+            field("survives.switch", "on"),
             field("replicas", "3"),
             field("replicas_per_msb", "1"),
             field("host_profile", "realtime"),
@@ -304,8 +314,8 @@ mod tests {
         ];
         let wanted = json!({ "reservation": "web", "capacity_rru": 12.5, "msb_buffer": true,
             "profile": "general", "msb_alpha": 0.1, "rack_alpha": null, "affinity_theta": null,
-            "affinity": { "dc1": 0.75 }, "allowed_datacenters": ["dc1"], "replicas": 3,
-            "replicas_per_msb": 1, "host_profile": "realtime",
+            "affinity": { "dc1": 0.75 }, "allowed_datacenters": ["dc1"], "survives": ["switch"],
+            "replicas": 3, "replicas_per_msb": 1, "host_profile": "realtime",
             "grant_policy": { "at_least_rru": 6.0 }, "ends_at": "2027-01-31T18:30:00Z",
             "labels": { "team": "search", "tier": "1" },
             "churn_contract": { "in_use_percent": 2.0, "window_seconds": 86_400,

@@ -2,7 +2,8 @@
 
 use super::layout::Reader;
 use super::request_fields::{
-    AFFINITY, ALLOWED, CONTRACT, COUNT, FILLED_FROM, SERVERS, TYPE, VALUE, field_of, value,
+    AFFINITY, ALLOWED, CONTRACT, COUNT, FILLED_FROM, SERVERS, SURVIVES, TYPE, VALUE, field_of,
+    value,
 };
 use super::ui;
 use crate::http::auth::Role;
@@ -75,7 +76,7 @@ const POLICIES: [(&str, &str); 3] = [
 ];
 
 /// Fields, and groups of fields, beside those of hardware types and datacenters.
-const FIELDS: [&str; 26] = [
+const FIELDS: [&str; 27] = [
     "reservation",
     "owner",
     "priority",
@@ -89,6 +90,7 @@ const FIELDS: [&str; 26] = [
     "affinity_theta",
     "affinity",
     "allowed_datacenters",
+    "survives",
     "replicas",
     "replicas_per_msb",
     "host_profile",
@@ -140,6 +142,11 @@ impl FormView<'_> {
     fn datacenters(&self) -> Vec<&DatacenterName> {
         let datacenters = self.summary.map_or(&[][..], |summary| &summary.region().datacenters);
         datacenters.iter().map(|of| &of.id).collect()
+    }
+
+    fn partitions(&self) -> impl Iterator<Item = &Name> + Clone {
+        let partitions = self.summary.map_or(&[][..], |summary| &summary.region().partitions);
+        partitions.iter().map(|of| &of.name)
     }
 
     fn is_field(&self, name: &str) -> bool {
@@ -281,13 +288,15 @@ impl FormView<'_> {
     /// Spread, datacenters, replicas and host profile: most requests leave them empty.
     fn placement(&self) -> Markup {
         let datacenters = self.datacenters();
+        let survives = |name: &Name| format!("{SURVIVES}{name}");
         let allowed = |name: &DatacenterName| format!("{ALLOWED}{name}");
         let shares: Vec<String> =
             datacenters.iter().map(|name| format!("{AFFINITY}{name}")).collect();
         let fields = SHARES.iter().chain(&REPLICAS).map(|of| of.name);
-        let fields = fields.chain(["host_profile", "affinity", "allowed_datacenters"]);
+        let fields = fields.chain(["host_profile", "affinity", "allowed_datacenters", "survives"]);
         let open = self.any(fields.chain(shares.iter().map(String::as_str)))
-            || datacenters.iter().any(|name| self.is_on(&allowed(name)));
+            || datacenters.iter().any(|name| self.is_on(&allowed(name)))
+            || self.partitions().any(|name| self.is_on(&survives(name)));
         html! {
             details open[open] { summary { "Spread, datacenters, replicas and host profile" }
                 div.placement { span.hint { "Empty fields use the region's defaults." }
@@ -304,6 +313,15 @@ impl FormView<'_> {
                         span.hint { "including the buffer; none ticked allows all" }
                         @for name in &datacenters {
                             label.check { input type="checkbox" name=(allowed(name)) checked[self.is_on(&allowed(name))];
+                                span { (name) } }
+                        } }
+                }
+                @if self.partitions().next().is_some() {
+                    fieldset { legend { "Other fault domains" }
+                        (self.error("survives"))
+                        span.hint { "the reservation survives the loss of any one domain of the ticked partitions, with or without an embedded buffer for MSBs" }
+                        @for name in self.partitions() {
+                            label.check { input type="checkbox" name=(survives(name)) checked[self.is_on(&survives(name))];
                                 span { (name) } }
                         } }
                 }

@@ -173,6 +173,9 @@ impl ReservationPage<'_> {
                     @if of.kind != ReservationKind::Guaranteed { span { (of.kind.as_str().replace('_', " ")) } }
                     span { "priority " (of.priority) }
                     @if of.msb_buffer { span { "survives the loss of any one MSB" } }
+                    @for partition in &of.survives {
+                        span { "survives the loss of any one " (self.summary.region().partitions[partition.ix()].name) }
+                    }
                     @if let Some(profile) = &of.host_profile { span { "host profile " code { (profile) } } }
                     @if let Some(rollout) = self.rollout.as_ref().filter(|of| of.outdated > 0 || of.paused.is_some()) {
                         span { "host profile rolled out to " (rollout.done()) " of " (rollout.servers) " servers"
@@ -181,6 +184,7 @@ impl ReservationPage<'_> {
                     }
                     @if let Some(promise) = self.promises.first() { span { "promise version " (promise.version) } }
                 }
+                (self.domains())
                 p.facts { (self.as_of.show()) }
             }
                 div.actions {
@@ -335,6 +339,23 @@ impl ReservationPage<'_> {
             &html! { (number::rru(left)) },
             &html! { "of " (number::rru(needed)) " needed, after one more MSB loss, the worst" },
         )
+    }
+
+    /// What the loss of any one domain other than an MSB would leave, if it survives that.
+    fn domains(&self) -> Markup {
+        let Some(row) = self.certified() else { return html! {} };
+        let Some((of, holds)) = row.domains.zip(row.survives_domains()) else { return html! {} };
+        let region = self.summary.region();
+        let survives = self.reservation().survives.iter();
+        let names: Vec<&str> =
+            survives.map(|partition| &*region.partitions[partition.ix()].name).collect();
+        html! {
+            p.facts #domains data-live=(topics(&[Topic::Region, Topic::Moves])) {
+                span { "Any one " (names.join(" or ")) " lost: at least " (number::rru(of.left)) " RRU left, "
+                    (number::rru(of.left_at_once)) " at once; at most " (number::rru(of.largest)) " in one domain" }
+                @if !holds { (ui::state(Mood::Warn, "less than promised")) }
+            }
+        }
     }
 
     /// Row of the certificate; `None` if the reservation is not guaranteed.

@@ -137,7 +137,9 @@ fn quote(
             datacenters: row.datacenters.clone(),
         },
         msb_buffer: ix.is_some_and(|ix| after.reservations[ix.ix()].msb_buffer),
-        survives: Vec::new(),
+        survives: (ix.iter().flat_map(|ix| &after.reservations[ix.ix()].survives))
+            .map(|of| after.partitions[of.ix()].name.clone())
+            .collect(),
         cost: MoveCost { acquired: moves.len(), ..MoveCost::default() },
         sources: Vec::new(),
         moves,

@@ -9,6 +9,7 @@ mod certificate;
 mod contracts;
 mod emergencies;
 mod events;
+mod fault_domains;
 mod figures;
 mod foreign;
 mod give_way;

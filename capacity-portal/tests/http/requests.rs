@@ -73,7 +73,7 @@ impl Place {
     }
 
     /// Does what the mover does of a plan's moves.
-    async fn carry_out(&self) {
+    pub async fn carry_out(&self) {
         let broker = &self.broker;
         let epoch = broker
             .lease_mover(&MoverInstance::new("mover"), Duration::from_secs(600))

@@ -153,6 +153,7 @@ pub(super) fn read_requests(
         of.affinity = affinity.is_some();
         of.allowed_datacenters = allowed.is_some();
         of.replicas = replicas.is_some();
+        of.survives = survives.is_some();
     }
     let mut lines: BTreeMap<&str, u64> = BTreeMap::new();
     let mut requests = Vec::new();

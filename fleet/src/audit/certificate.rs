@@ -218,6 +218,13 @@ impl Certified {
         enough && self.keeps_quorum(msb) != Some(false)
     }
 
+    /// Whether what was promised for the loss of any one domain is kept, at once and within 30 minutes; `None`: nothing
+    /// was.
+    pub fn survives_domains(&self) -> Option<bool> {
+        let needed = self.needed_at_once();
+        self.domains.map(|of| of.left >= self.capacity && of.left_at_once >= needed)
+    }
+
     /// Whether what was promised holds.
     pub fn holds(&self) -> bool {
         self.figures().standing() == Standing::Guaranteed

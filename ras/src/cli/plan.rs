@@ -17,6 +17,7 @@ FILE has one request as YAML or JSON. Members left out keep their value:
   priority: 5                 # 0 is the most important
   affinity: {dc1: 0.6, dc2: 0.4}    # shares of the capacity, without the buffer
   allowed_datacenters: [dc1, dc2]   # for the buffer, too; []: all
+  survives: [switch]          # the loss of any one domain of these partitions, too; []: none
   replicas: 3                 # with replicas_per_msb: 1, at most a third of it is in one MSB
   affinity_theta: 0.05        # also msb_alpha, rack_alpha, host_profile; null: the region's rule
 A server also accepts

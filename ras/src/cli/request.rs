@@ -127,7 +127,7 @@ pub struct ChangeOptions {
     /// Read the whole request from a YAML or JSON file
     #[arg(short, long, value_name = "FILE", exclusive = false, conflicts_with_all = ["rru", "servers",
         "owner", "value", "profile", "types", "affinity", "no_affinity",
-        "allowed_datacenter", "any_datacenter", "replicas", "no_replica_rule", "priority", "host_profile", "label"])]
+        "allowed_datacenter", "any_datacenter", "survives", "survives_none", "replicas", "no_replica_rule", "priority", "host_profile", "label"])]
     pub file: Option<PathBuf>,
     /// Owner
     #[arg(long, value_name = "NAME")]
@@ -166,6 +166,12 @@ pub struct ChangeOptions {
     /// Allow servers in all datacenters
     #[arg(long, conflicts_with = "allowed_datacenter")]
     pub any_datacenter: bool,
+    /// Guarantee capacity despite the loss of any one domain of this partition, such as switch; may be repeated
+    #[arg(long, value_name = "PARTITION")]
+    pub survives: Vec<String>,
+    /// Guarantee capacity despite the loss of no domain but an MSB
+    #[arg(long, conflicts_with = "survives")]
+    pub survives_none: bool,
     /// Number of replicas of the data it stores
     #[arg(long, value_name = "COUNT", requires = "replicas_per_msb")]
     pub replicas: Option<u32>,

@@ -193,6 +193,7 @@ impl Things {
                 servers: loaded(),
                 reservations: loaded(),
                 unavailability: loaded(),
+                domains_changed: 7,
                 bindings_changed: 4,
                 bindings_freed: 5,
                 contradictions: 6,

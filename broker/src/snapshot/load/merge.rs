@@ -3,10 +3,12 @@
 //! An inventory rarely knows every column. For unknown columns its snapshot holds defaults, which say nothing
 //! about the region; the stored values stay.
 
+use crate::snapshot::domains;
 use crate::snapshot::region_read::Stored;
 use fleet::{
-    Coverage, RegionSnapshot, ReservationColumns, ReservationKind, ReservationName, ReservationRow,
-    ServerColumns, ServerRow, SnapshotError, SnapshotParts, is_stand_in,
+    Coverage, Name, PartitionColumn, PartitionParts, RegionSnapshot, ReservationColumns,
+    ReservationKind, ReservationName, ReservationRow, ServerColumns, ServerName, ServerRow,
+    SnapshotError, SnapshotParts, is_stand_in,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,6 +41,11 @@ pub(crate) fn merge(
     }
     servers(stored, &mut parts, &coverage.servers);
     let still_held = reservations(stored, &mut parts, coverage);
+    if !coverage.servers.domains {
+        keep_partitions(stored, &mut parts);
+    }
+    let PartitionParts { partitions, survives } = &mut parts.crossing;
+    domains::add_survived(partitions, survives.iter().map(|row| &row.partition));
     if !coverage.unavailability {
         events(stored, &mut parts);
     }
@@ -53,6 +60,20 @@ fn servers(stored: &Stored, parts: &mut SnapshotParts, known: &ServerColumns) {
         if let Some(old) = old.next_if(|old| old.server_id == row.server_id) {
             *row = server(old, row, known);
         }
+    }
+}
+
+/// The stored partitions that the inventory has no column of, for the servers of the inventory.
+fn keep_partitions(stored: &Stored, parts: &mut SnapshotParts) {
+    let named: BTreeSet<Name> =
+        parts.crossing.partitions.iter().map(|column| column.name.clone()).collect();
+    for column in stored.partitions.iter().filter(|column| !named.contains(&column.name)) {
+        // Servers are in order of name.
+        let there = |server: &ServerName| {
+            parts.servers.binary_search_by(|row| row.server_id.cmp(server)).is_ok()
+        };
+        let domains = column.domains.iter().filter(|(server, _)| there(server)).cloned().collect();
+        parts.crossing.partitions.push(PartitionColumn { name: column.name.clone(), domains });
     }
 }
 
@@ -104,6 +125,7 @@ fn reservations(
     let named: BTreeSet<ReservationName> = parts.reservations.iter().map(listed).collect();
     let mut still_held = BTreeMap::new();
     let (mut left_alone, mut held_as_before) = (BTreeSet::new(), BTreeSet::new());
+    let mut surviving_as_before = BTreeSet::new();
     if let Some(known) = &coverage.reservations {
         for row in &mut parts.reservations {
             let old = stored.promises.get(&row.reservation_id).filter(|promise| !promise.made);
@@ -115,11 +137,15 @@ fn reservations(
                 if !known.allowed_datacenters {
                     held_as_before.insert(row.reservation_id.clone());
                 }
+                if !known.survives {
+                    surviving_as_before.insert(row.reservation_id.clone());
+                }
             }
         }
     }
     parts.affinity.retain(|row| !left_alone.contains(&row.reservation_id));
     parts.allowed_datacenters.retain(|row| !held_as_before.contains(&row.reservation_id));
+    parts.crossing.survives.retain(|row| !surviving_as_before.contains(&row.reservation_id));
     let mut holders: BTreeMap<&ReservationName, usize> = BTreeMap::new();
     for row in &parts.servers {
         let names = [&row.current_reservation, &row.target_reservation, &row.loaned_to];
@@ -133,6 +159,9 @@ fn reservations(
         }
         if held_as_before.contains(name) {
             parts.allowed_datacenters.extend(promise.rows(name).allowed_datacenters);
+        }
+        if surviving_as_before.contains(name) {
+            parts.crossing.survives.extend(promise.rows(name).survives);
         }
         if named.contains(name) {
             continue;

@@ -5,6 +5,7 @@ use crate::infra::copy::Rows;
 use crate::infra::error::{DbError, Doing};
 use crate::log::trail::TargetVersion;
 use crate::promises::promise::{self, Promise};
+use crate::snapshot::domains;
 use crate::snapshot::import_diff::ImportPlan;
 use crate::snapshot::region_read::Stored;
 use crate::topology::places::{self, Topology};
@@ -66,7 +67,7 @@ pub(crate) mod sql {
         REMOVE_MADE = "DELETE FROM reservations r WHERE r.made AND r.reservation <> ALL ($1) \
             AND NOT EXISTS (SELECT FROM servers s WHERE r.reservation_id \
                 IN (s.current_reservation_id, s.target_reservation_id))";
-        ANALYZE = "ANALYZE servers, racks, msbs, reservations";
+        ANALYZE = "ANALYZE servers, racks, msbs, reservations, server_domains";
     }
 }
 
@@ -101,7 +102,7 @@ pub(crate) async fn write(
     });
     promise::add(db, &topology, &differing.collect::<Vec<_>>()).await?;
     let (reservations, _) = promise::read(db, &topology).await?;
-    let rows = differing_servers(wanted, plan);
+    let rows = differing_servers(wanted, stored);
     let staged = stage(db, &topology, &reservations, rows).await.doing("staging servers")?;
     if staged > 0 {
         let doing = "storing servers";
@@ -115,25 +116,27 @@ pub(crate) async fn write(
             sqlx::query(sql::END_FIRST_LOAD).execute(&mut *db).await.doing(doing)?;
         }
     }
+    let changes = domains::changes(&stored.partitions, wanted);
+    domains::write(db, &topology, &changes).await.doing("storing fault domains of servers")?;
     let changed: BTreeSet<&Name> =
         plan.unavailability.added.iter().chain(&plan.unavailability.changed).collect();
     let events = wanted.unavailability.iter().filter(|row| changed.contains(&row.event_id));
     unavailability::write(db, &events.collect::<Vec<_>>()).await
 }
 
-/// The servers whose stored row differs, and whether a row exists.
+/// The servers whose stored row differs, and whether they are new.
 fn differing_servers<'a>(
     wanted: &'a SnapshotParts,
-    plan: &'a ImportPlan,
+    stored: &'a Stored,
 ) -> impl Iterator<Item = (&'a ServerRow, bool)> {
-    // All three lists are in order of name.
-    let mut added = plan.servers.added.iter().peekable();
-    let mut changed = plan.servers.changed.iter().peekable();
+    // Both lists are in order of name.
+    let mut old = stored.servers.iter().map(|(row, _)| row).peekable();
     wanted.servers.iter().filter_map(move |row| {
-        if added.next_if(|name| **name == row.server_id).is_some() {
-            return Some((row, true));
+        while old.next_if(|old| old.server_id < row.server_id).is_some() {}
+        match old.next_if(|old| old.server_id == row.server_id) {
+            None => Some((row, true)),
+            Some(old) => (old != row).then_some((row, false)),
         }
-        changed.next_if(|name| **name == row.server_id).map(|_| (row, false))
     })
 }
 

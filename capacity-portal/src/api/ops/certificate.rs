@@ -1,5 +1,6 @@
 //! `GET /ops/v1/certificate`: capacity of every reservation after its worst MSB loss.
 
+use crate::api::views::domains_left;
 use crate::http::auth::Caller;
 use crate::http::list::{ListKind, ListQuery, ListRequest, WHOLE};
 use crate::http::{Problem, Site};
@@ -45,6 +46,7 @@ fn survives(held: &CachedRegion, row: &Certified) -> ReservationSurvives {
         needed_at_once_rru: row.needed_at_once().to_f64(),
         holds: row.holds(),
         missing_after_loss_rru: figures.missing_after_loss().to_f64(),
+        domains: domains_left(&held.snapshot, row),
     }
 }
 

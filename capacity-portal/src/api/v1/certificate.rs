@@ -1,6 +1,7 @@
 //! `GET /v1/reservations/{name}/certificate`: what the loss of each MSB would leave.
 
 use super::scope::reservation_name;
+use crate::api::views::domains_left;
 use crate::http::auth::Caller;
 use crate::http::{Problem, Site};
 use api_types::reservations::{MsbLeft, ReservationCertificate};
@@ -69,6 +70,7 @@ pub(super) async fn find(
         msb_max_rru: row.msb_max.map(fleet::Rru::to_f64),
         replicas_hold: row.msb_max.map(|_| row.replicas_hold()),
         quorum_rru: row.quorum().map(fleet::Rru::to_f64),
+        domains: domains_left(&held.snapshot, row),
         msbs: msbs(&held.snapshot, row),
     }))
 }

@@ -317,6 +317,7 @@ fn read_change(
     change.host_profile = fields.nullable_name("host_profile");
     read_affinity(fields, change, region);
     read_allowed(fields, change, region);
+    read_survives(fields, change, region);
     change.replicas = fields.nullable("replicas", "a whole number or null");
     if matches!(change.replicas, Some(Some(replicas)) if !(1..=1_000).contains(&replicas)) {
         fields.error("replicas", "it must be from 1 to 1000");
@@ -354,6 +355,32 @@ fn read_allowed(
         }
     }
     change.allowed_datacenters = Some(allowed.into_iter().collect());
+}
+
+fn read_survives(
+    fields: &mut FieldReader,
+    change: &mut CapacityRequest,
+    region: Option<&RegionSnapshot>,
+) {
+    const FIELD: &str = "survives";
+    let survives: Option<Vec<Name>> = fields.optional(FIELD, "a list of partitions");
+    let Some(survives) = survives else { return };
+    for (at, name) in survives.iter().enumerate() {
+        let field = format!("{FIELD}[{at}]");
+        if let Some(region) = region.filter(|of| of.partitions.iter().all(|of| of.name != *name)) {
+            let few: Vec<&str> = region.partitions.iter().take(30).map(|of| &*of.name).collect();
+            let few = if few.is_empty() {
+                "it has none".to_owned()
+            } else {
+                format!("it has {}", few.join(", "))
+            };
+            fields.error(&field, format!("the region has no partition {name:?}; {few}"));
+        }
+        if survives[..at].contains(name) {
+            fields.error(&field, "it is listed twice");
+        }
+    }
+    change.survives = Some(survives.into_iter().collect());
 }
 
 fn read_affinity(

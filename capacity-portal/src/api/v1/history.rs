@@ -53,6 +53,8 @@ struct PromiseView {
     affinity: BTreeMap<String, f64>,
     /// The only datacenters of its servers; empty: all.
     allowed_datacenters: Vec<String>,
+    /// Partitions of which it survives the loss of any one domain, besides that of an MSB.
+    survives: Vec<String>,
     /// Replicas of its data; null: no replica rule.
     replicas: Option<u32>,
     /// Replicas that one MSB may hold.
@@ -76,6 +78,7 @@ impl From<PromiseVersion> for PromiseView {
             rru: of.rru.into_iter().map(|(ty, value)| (ty.to_string(), value.to_f64())).collect(),
             affinity: of.affinity.into_iter().map(|(dc, share)| (dc.to_string(), share)).collect(),
             allowed_datacenters: of.allowed_datacenters.iter().map(ToString::to_string).collect(),
+            survives: of.survives.iter().map(ToString::to_string).collect(),
             replicas: of.replica_rule.map(|rule| rule.replicas),
             replicas_per_msb: of.replica_rule.map(|rule| rule.per_msb),
         }

@@ -76,6 +76,7 @@ pub(super) fn view(card: ReservationSummary, status: Option<&ReservationStatus>)
         rru: terms.rru.iter().map(|(ty, rru)| (ty.to_string(), rru.to_f64())).collect(),
         affinity: terms.affinity.iter().map(|(dc, share)| (dc.to_string(), *share)).collect(),
         allowed_datacenters: terms.allowed_datacenters.iter().map(ToString::to_string).collect(),
+        survives: terms.survives.iter().map(ToString::to_string).collect(),
         replicas: card.replica_rule.map(|rule| rule.replicas),
         replicas_per_msb: card.replica_rule.map(|rule| rule.per_msb),
         churn_contract: contract,

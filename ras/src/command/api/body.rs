@@ -33,6 +33,8 @@ pub(super) fn change(name: &str, options: &ChangeOptions) -> Result<Map<String, 
     let held_to = !options.allowed_datacenters.is_empty();
     let allowed = held_to || options.any_datacenter;
     set("allowed_datacenters", allowed.then(|| json!(options.allowed_datacenters)));
+    let survives = options.survives_none || !options.survives.is_empty();
+    set("survives", survives.then(|| json!(options.survives)));
     let rule = |of: Option<u32>| {
         if options.no_replica_rule { Some(Value::Null) } else { of.map(|count| json!(count)) }
     };

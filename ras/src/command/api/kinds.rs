@@ -174,6 +174,7 @@ fn reservation(of: &Reservation) -> Card {
     fact(&mut facts, "RRU of a server", shares(&of.rru));
     fact(&mut facts, "affinity", shares(&of.affinity));
     fact(&mut facts, "only in", Some(of.allowed_datacenters.join(", ")));
+    fact(&mut facts, "survives the loss of any", Some(of.survives.join(", ")));
     fact(&mut facts, "priority", Some(of.priority.to_string()));
     fact(&mut facts, "host profile", of.host_profile.clone());
     fact(&mut facts, "ends", of.ends_at.map(time));
@@ -292,10 +293,20 @@ pub(super) fn certificate(of: ReservationCertificate) -> String {
     rows.sort_by(|one, other| one.left_rru.total_cmp(&other.left_rru));
     let hidden = rows.len().saturating_sub(ROWS_MAX);
     rows.truncate(ROWS_MAX);
+    let domains = of.domains.map(|of| {
+        let [largest, left, at_once] =
+            [of.largest_rru, of.left_rru, of.left_at_once_rru].map(figure);
+        let holds = if of.holds { "holds" } else { "does not hold" };
+        let partitions = of.partitions.join(" or ");
+        format!(
+            "\n\nany {partitions} lost: at least {left} RRU left, {at_once} at once; at most {largest} in one; {holds}"
+        )
+    });
+    let domains = domains.unwrap_or_default();
     let more = if hidden == 0 { String::new() } else { format!("\n… {hidden} more keep more") };
     let table = rows::table(MsbLeft::COLUMNS, &rows);
     format!(
-        "{standing}: {promised} RRU promised, {held} held now, {guaranteed} guaranteed now\n\n{table}{more}"
+        "{standing}: {promised} RRU promised, {held} held now, {guaranteed} guaranteed now\n\n{table}{more}{domains}"
     )
 }
 

@@ -3,7 +3,7 @@
 use crate::cli::ImportSnapshot;
 use crate::context::Context;
 use crate::exit::Verdict;
-use crate::results::read_snapshot_of_msbs;
+use crate::results::read_snapshot;
 use crate::store::{Need, actor, with_store};
 use anyhow::{Context as _, Error, Result, ensure};
 use broker::{Changes, ImportOptions, ImportPlan, LoadError, Loaded, Missing};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 const NAMES_MAX: usize = 100;
 
 pub(in crate::command) fn run(options: &ImportSnapshot, context: &Context) -> Result<Verdict> {
-    let snapshot = read_snapshot_of_msbs(&options.snapshot)?;
+    let snapshot = read_snapshot(&options.snapshot)?;
     let coverage = datasets::read_coverage(&options.snapshot)
         .with_context(|| format!("cannot read snapshot {}", options.snapshot.display()))?;
     let missing = if options.remove_missing { Missing::Remove } else { Missing::Keep };
@@ -115,6 +115,7 @@ fn plan_json(plan: &ImportPlan, missing: Missing) -> Value {
         "first": plan.first,
         "weights_changed": plan.weights_changed,
         "servers": changes(&plan.servers),
+        "domains_changed": plan.domains_changed,
         "bindings_changed": plan.bindings_changed,
         "bindings": {
             "stored": plan.bindings_stored, "freed": plan.bindings_freed,

@@ -12,7 +12,7 @@ pub(super) const LABELS_MAX: usize = 64;
 pub(super) const LABEL_CHARS_MAX: usize = 128;
 
 /// Every member of a change.
-pub(super) const MEMBERS: [&str; 24] = [
+pub(super) const MEMBERS: [&str; 25] = [
     "reservation",
     "owner",
     "remove",
@@ -29,6 +29,7 @@ pub(super) const MEMBERS: [&str; 24] = [
     "host_profile",
     "affinity",
     "allowed_datacenters",
+    "survives",
     "replicas",
     "replicas_per_msb",
     "grant_policy",
@@ -101,6 +102,8 @@ fn members() -> Value {
             "description": "Desired share of the capacity in each datacenter, without the embedded buffer. The shares add up to at most 1; empty: no affinity." },
         "allowed_datacenters": { "type": "array", "uniqueItems": true, "items": { "type": "string" },
             "description": "The only datacenters of its servers, embedded buffer included; empty: all." },
+        "survives": { "type": "array", "uniqueItems": true, "items": { "type": "string" },
+            "description": "Partitions, such as switches, of which it must survive the loss of any one domain, with or without msb_buffer; empty: none." },
         "replicas": { "type": ["integer", "null"], "minimum": 1, "maximum": 1000,
             "description": "Number of replicas of replicated storage; null: no replica rule. Requires replicas_per_msb." },
         "replicas_per_msb": { "type": ["integer", "null"], "minimum": 1, "maximum": 1000,
