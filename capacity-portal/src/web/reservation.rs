@@ -249,7 +249,7 @@ impl ReservationPage<'_> {
                 strong.verdict {
                     @if is_short { (number::rru(figures.missing_now())) " RRU are missing now" }
                     @else if figures.missing_after_loss() > Rru::ZERO { "All promised capacity is there now; "
-                        (number::rru(figures.missing_after_loss())) " RRU would be missing after one more MSB loss" }
+                        (number::rru(figures.missing_after_loss())) " RRU would be missing after one more " (self.loss()) }
                     @else { "The promise holds now, and not once all moves are done" }
                 }
                 p { "With all moves done, " (number::rru(short.missing)) " RRU of the guarantee are missing: "
@@ -294,6 +294,7 @@ impl ReservationPage<'_> {
             false => Mood::Good,
         };
         let rru = |amount: Rru| html! { (number::rru(amount)) };
+        let survives = of.msb_buffer || !of.survives.is_empty();
         if of.kind == ReservationKind::Elastic {
             return html! { dl.tiles {
                 (ui::tile(Mood::Plain, "Borrowed servers", &html! { (number::count(self.explanation.borrowed_servers)) },
@@ -311,9 +312,9 @@ impl ReservationPage<'_> {
                         @if has.out_of_use.servers > 0 { ", " (number::count(has.out_of_use.servers)) " more out of service" } }))
                 (ui::tile(mood(figures.missing_after_loss(), Mood::Warn), "Guaranteed now, RRU", &rru(figures.guaranteed()),
                     &html! { @if figures.missing_after_loss() > Rru::ZERO {
-                            (number::rru(figures.missing_after_loss())) @if of.msb_buffer { " missing after one more MSB loss" } @else { " missing" }
+                            (number::rru(figures.missing_after_loss())) @if survives { " missing after one more " (self.loss()) } @else { " missing" }
                             @if decided { ", until servers arrive" } }
-                        @else if of.msb_buffer { "all of it, after one more MSB loss" } @else { "all of it, while no MSB is lost" } }))
+                        @else if survives { "all of it, after one more " (self.loss()) } @else { "all of it, while no MSB is lost" } }))
                 @if let Some(row) = self.certified().filter(|row| row.msb_buffer) {
                     (self.left("Left at once, RRU", row.left_at_once, row.needed_at_once()))
                     (self.left("Left within 30 minutes, RRU", row.left, row.capacity))
@@ -327,6 +328,16 @@ impl ReservationPage<'_> {
                             (number::percent(row.smallest_buffer.to_f64() / of.capacity.to_f64().max(1e-9))) }))
                 }
             }
+        }
+    }
+
+    /// The losses that its promise counts with.
+    fn loss(&self) -> &'static str {
+        let of = self.reservation();
+        match (of.msb_buffer, of.survives.is_empty()) {
+            (_, true) => "MSB loss",
+            (true, false) => "loss of an MSB or another fault domain",
+            (false, false) => "loss of a fault domain",
         }
     }
 
