@@ -129,6 +129,7 @@ impl Living {
         };
         Some(match verb.as_str() {
             "servers" => region::servers(parts, said),
+            "domain" => region::domain(parts, said),
             "reservation" => region::reservation(parts, said),
             "hold" => region::hold(parts, said),
             "use" => region::start(parts, said),

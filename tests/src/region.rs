@@ -2,8 +2,8 @@
 
 use crate::statement::{Statement, pairs};
 use fleet::{
-    AffinityRow, AllowedDatacenterRow, HardwareTypeName, ReservationName, ReservationRow, Scope,
-    ServerRow, SnapshotParts, Weights,
+    AffinityRow, AllowedDatacenterRow, HardwareTypeName, Name, PartitionColumn, ReservationName,
+    ReservationRow, Scope, ServerRow, SnapshotParts, SurvivesRow, Weights,
 };
 use std::collections::BTreeSet;
 use testkit::rows;
@@ -70,6 +70,26 @@ pub fn servers(parts: &mut SnapshotParts, said: &mut Statement) -> Result<(), St
     Ok(())
 }
 
+/// `domain`: the servers of racks are in a fault domain of a partition.
+pub fn domain(parts: &mut SnapshotParts, said: &mut Statement) -> Result<(), String> {
+    let partition: Name = said.value::<String>("partition")?.into();
+    let name: Name = said.value::<String>("name")?.into();
+    let racks = said.list("racks");
+    let within = |row: &&ServerRow| racks.iter().any(|rack| **rack == *row.rack);
+    let servers: Vec<_> = (parts.servers.iter().filter(within))
+        .map(|row| (row.server_id.clone(), name.clone()))
+        .collect();
+    if servers.is_empty() {
+        return Err("domain: these racks have no server".to_owned());
+    }
+    let columns = &mut parts.crossing.partitions;
+    match columns.iter_mut().find(|of| of.name == partition) {
+        Some(column) => column.domains.extend(servers),
+        None => columns.push(PartitionColumn { name: partition, domains: servers }),
+    }
+    Ok(())
+}
+
 /// `reservation`: guaranteed, with embedded buffer and every type of the region at one RRU a
 /// server, unless it says otherwise.
 pub fn reservation(parts: &mut SnapshotParts, said: &mut Statement) -> Result<(), String> {
@@ -104,6 +124,10 @@ pub fn reservation(parts: &mut SnapshotParts, said: &mut Statement) -> Result<()
         parts.affinity.push(AffinityRow { reservation_id: id.clone(), datacenter, share });
     }
     allow(parts, &id, &said.list("allowed"));
+    for partition in said.list("survives") {
+        let (reservation_id, partition) = (id.clone(), partition.into());
+        parts.crossing.survives.push(SurvivesRow { reservation_id, partition });
+    }
     Ok(())
 }
 

@@ -80,6 +80,9 @@ pub fn certificate(now: &RegionSnapshot) -> String {
             "{}: {} of {}, {least} after a loss",
             row.reservation_id, row.owned, row.capacity
         );
+        if let Some(domains) = row.domains {
+            let _ = write!(text, ", {} after that of a domain", domains.left);
+        }
         if let Some((quorum, most)) = row.quorum().zip(row.msb_max) {
             let _ = write!(text, "; quorum {quorum}, {most} at most in an MSB");
             if !row.replicas_hold() {

@@ -42,6 +42,7 @@ impl World {
         let parts = self.parts.as_mut().ok_or("there is no region yet")?;
         let change = match verb.as_str() {
             "servers" => region::servers(parts, &mut said),
+            "domain" => region::domain(parts, &mut said),
             "reservation" => region::reservation(parts, &mut said),
             "resize" => region::resize(parts, &mut said),
             "hold" => region::hold(parts, &mut said),

@@ -396,7 +396,7 @@ fn failures(region: &Region) -> Vec<Failed> {
 }
 
 /// Compares every view; gives what was in them, so that a test of empty regions is noticed.
-async fn compare(town: &Town, case: &str) -> [usize; 6] {
+async fn compare(town: &Town, case: &str) -> [usize; 7] {
     let (broker, epoch) = (&town.database.broker, town.epoch);
     let snapshot = town.snapshot().await;
     let region = town.complete(&snapshot).await;
@@ -462,12 +462,13 @@ async fn compare(town: &Town, case: &str) -> [usize; 6] {
     }
     let staying = moves.iter().filter(|state| state.staying_move.is_some()).count();
     let cordoned = moves.iter().filter(|state| state.cordoned).count();
-    [lent as usize, staying, cordoned, region.lost.len(), failed.len(), spares.len()]
+    let in_domains = spares.iter().filter(|of| !of.domains.is_empty()).count();
+    [lent as usize, staying, cordoned, region.lost.len(), failed.len(), spares.len(), in_domains]
 }
 
 #[tokio::test]
 async fn views_from_sql_and_from_a_snapshot_are_equal() {
-    let mut seen = [0; 6];
+    let mut seen = [0; 7];
     for seed in 0..REGIONS {
         let mut town = Town::new(seed).await;
         town.lend().await;
@@ -489,7 +490,9 @@ async fn views_from_sql_and_from_a_snapshot_are_equal() {
             *sum += count;
         }
     }
-    println!("lent, staying moves, cordoned, lost MSBs, failed, spares: {seen:?}");
+    println!(
+        "lent, staying moves, cordoned, lost MSBs, failed, spares, those in domains: {seen:?}"
+    );
     assert!(seen.iter().all(|sum| *sum > 0), "{seen:?}");
 }
 
