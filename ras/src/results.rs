@@ -1,7 +1,7 @@
 //! Reads and writes snapshots, results and pages on disk.
 
 use crate::overrides::Overrides;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use datasets::Basis;
 use fleet::{RegionSnapshot, Targets};
 use report::SolveReport;
@@ -16,23 +16,6 @@ use std::path::Path;
 pub fn read_snapshot(folder: &Path) -> Result<RegionSnapshot> {
     datasets::read_snapshot(folder)
         .with_context(|| format!("cannot read snapshot {}", folder.display()))
-}
-
-/// Reads a snapshot for what knows the loss of MSBs and of no other fault domain.
-///
-/// # Errors
-/// If it is missing or damaged, or a reservation must survive the loss of other domains.
-pub fn read_snapshot_of_msbs(folder: &Path) -> Result<RegionSnapshot> {
-    let snapshot = read_snapshot(folder)?;
-    if let Some(of) = snapshot.crossing_reservation() {
-        bail!(
-            "{}: reservation {:?} must survive the loss of domains of survives.parquet; only `ras solve`, what \
-             reads its result and `ras snapshot plan` know others than MSBs",
-            folder.display(),
-            &*of.id
-        );
-    }
-    Ok(snapshot)
 }
 
 /// Reads the report of a result: what this version knows of it, and the whole document.
