@@ -38,6 +38,8 @@ pub struct EmergencyPreview {
     pub servers: u32,
     /// Of these, servers from shared buffers.
     pub from_shared: u32,
+    /// Limits of policies that the grant would exceed; the next solve mends that.
+    pub exceeds: Vec<String>,
     /// Code of the refusal; null: it would be granted.
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]

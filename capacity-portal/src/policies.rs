@@ -1,6 +1,7 @@
 //! The interface to policies in SQL, which this crate does not read.
 
 use api_types::policies::PolicyOutlook;
+use decisions::limits::Room;
 use fleet::RegionSnapshot;
 use std::fmt;
 use std::time::Duration;
@@ -24,6 +25,9 @@ pub trait JudgePolicies: fmt::Debug + Send + Sync {
     /// What the groups of the policies in force add up to now, as far as that is known without compiling; `None`: there are no
     /// policies, or it is not known yet.
     fn now(&self) -> Option<Vec<GroupNow>>;
+
+    /// What the policies in force leave room for, as decisions between solves know it.
+    fn room(&self) -> Room;
 }
 
 /// What a group of a policy in force adds up to.

@@ -17,6 +17,7 @@ use control::{
     Admission, CachedRegion, ChangeNotifier, EventBatcher, LiveFeed, PlanQueue, RegionCache,
     RemotePlanner,
 };
+use decisions::limits::Room;
 use fleet::pace::Limits as MoveLimits;
 use std::sync::Arc;
 use tokio::sync::{Notify, Semaphore};
@@ -69,6 +70,11 @@ impl Site {
     /// [`JudgePolicies::now`].
     pub(crate) fn groups_now(&self) -> Option<Vec<GroupNow>> {
         self.policies.as_ref()?.now()
+    }
+
+    /// [`JudgePolicies::room`]; without policies there is room for all.
+    pub(crate) fn room(&self) -> Room {
+        self.policies.as_ref().map(|policies| policies.room()).unwrap_or_default()
     }
 
     /// [`Self::cached_region`]; `None`: no region is loaded.

@@ -14,6 +14,7 @@ use broker::{
 };
 use chrono::{DateTime, Utc};
 use decisions::emergency::Stock;
+use decisions::limits::Room;
 use fleet::{HardwareTypeName, ReservationKind, Rru};
 use maud::{Markup, html};
 use report::number;
@@ -84,7 +85,7 @@ pub(super) async fn show(
         p.facts { span { "Capacity within seconds, from free servers and shared buffers, without waiting for a solve." } }
         div.flow {
             (preview_form(&form, summary.as_deref()))
-            @if let Some(stock) = &stock { (preview(&reader, &form, stock, summary.as_deref())) }
+            @if let Some(stock) = &stock { (preview(&reader, &form, stock, site.room(), summary.as_deref())) }
         }
         section #list {
             h2 { "Emergencies so far" }
@@ -124,9 +125,10 @@ fn preview(
     reader: &Reader,
     form: &PreviewForm,
     stock: &Result<Stock, EmergencyRefusal>,
+    room: Room,
     summary: Option<&RegionSummary>,
 ) -> Markup {
-    let body = match stock.as_ref().map(|stock| (stock, previewed(stock))) {
+    let body = match stock.as_ref().map(|stock| (stock, previewed(stock, room))) {
         Err(refusal) => refused(reader, form, *refusal),
         Ok((_, Err(refusal))) => refused(reader, form, refusal),
         Ok((stock, Ok(of))) => grant(reader, form, stock, &of, summary),
@@ -157,7 +159,7 @@ fn grant(
     of: &Previewed,
     summary: Option<&RegionSummary>,
 ) -> Markup {
-    let Previewed { grantable: granted, servers: all, from_shared: shared, by_type } = of;
+    let Previewed { grantable: granted, servers: all, from_shared: shared, by_type, exceeds } = of;
     let (granted, all, shared) = (*granted, *all, *shared);
     html! {
         @if granted < stock.asked {
@@ -182,6 +184,7 @@ fn grant(
                     }
                     li { "Servers of these buffers that are lent are recalled from their borrowers." }
                 }
+                @for limit in exceeds { li { "A policy is exceeded: " (limit) } }
                 li { "The granted servers have no embedded buffer: if an MSB is lost, " (stock.reservation) " may have less than its new promise." }
             }
         }

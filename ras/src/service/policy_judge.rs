@@ -122,8 +122,12 @@ impl JudgePolicies for SolvingJudge {
         Ok(PolicyOutlook { views: views.collect(), search })
     }
 
+    fn room(&self) -> Room {
+        self.room.borrow().clone()
+    }
+
     fn now(&self) -> Option<Vec<GroupNow>> {
-        let room = self.room.borrow().clone();
+        let room = self.room();
         room.taken_at()?;
         let group = |(name, most, now): (&str, i64, i64)| {
             let view = name.split(": ").next().unwrap_or_default();

@@ -238,12 +238,16 @@ fn decisions_between_solves_know_the_policies_in_force() {
     let name =
         rows.iter().find(|row| row["kind"] == "guaranteed").expect("one")["reservation"].clone();
     let name = name.as_str().expect("a name");
+    let preview = format!("/ops/v1/emergencies/preview?reservation={name}&rru=1");
+    let preview: Value = serde_json::from_str(&place.local("GET", &preview).1).expect("JSON");
+    let previewed = preview["exceeds"][0].as_str().expect("a limit").to_owned();
     place.ras(&format!("ops emergency ask {name} --rru 1 --why fire --yes --data data")).code(0);
     let trail: Value =
         serde_json::from_str(&place.local("GET", "/ops/v1/trail?action=emergency_granted").1)
             .expect("JSON");
     let exceeds = trail["entries"][0]["detail"]["exceeds"][0].as_str().unwrap_or_default();
     assert!(exceeds.starts_with("per_msb: msb="), "{trail}");
+    assert_eq!(previewed, exceeds);
     place.json("policy withdraw per_msb --data data");
     assert_eq!(exceeded(), Value::Null, "it is not in force");
     until_true("no policy is left", Instant::now() + PATIENCE, || {

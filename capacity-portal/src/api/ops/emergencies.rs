@@ -18,7 +18,7 @@ use broker::{
     EmergencyError, EmergencyId, EmergencyRefusal, EmergencyRequest, EmergencyState, Grant,
     State as _,
 };
-use decisions::emergency::{self, Stock};
+use decisions::emergency::{self, Picks, Stock};
 use decisions::limits::Room;
 use fleet::{HardwareTypeName, Rru};
 use serde::Deserialize;
@@ -110,10 +110,11 @@ pub(super) struct PreviewQuery {
     beyond_limits: bool,
 }
 
-/// What would be granted from a stock, as if there were no policies: they only choose among servers.
-pub(crate) fn previewed(stock: &Stock) -> Result<Previewed, EmergencyRefusal> {
-    let mut of = Previewed::default();
-    for group in emergency::choose(stock, &mut Room::default()).groups {
+/// What would be granted from a stock. `room`: what policies leave.
+pub(crate) fn previewed(stock: &Stock, mut room: Room) -> Result<Previewed, EmergencyRefusal> {
+    let Picks { groups, exceeds } = emergency::choose(stock, &mut room);
+    let mut of = Previewed { exceeds, ..Previewed::default() };
+    for group in groups {
         let key = (stock.reservation.clone(), group.hardware_type.clone());
         let value = stock.worth.values.get(&key).copied().unwrap_or_default();
         let count = group.servers.len() as u64;
@@ -139,6 +140,8 @@ pub(crate) struct Previewed {
     pub(crate) from_shared: u64,
     /// Servers by hardware type, and whether they are from a shared buffer.
     pub(crate) by_type: BTreeMap<(HardwareTypeName, bool), u64>,
+    /// Limits of policies that the grant exceeds, by name.
+    pub(crate) exceeds: Vec<String>,
 }
 
 /// What an emergency would be granted now
@@ -159,7 +162,7 @@ pub(super) async fn preview(
     let amount = Rru::from_f64(rru).filter(|amount| *amount > Rru::ZERO);
     let amount = amount.ok_or(EmergencyError::Amount)?;
     let stock = in_time(site.broker.emergency_stock(&reservation, amount, beyond_limits)).await?;
-    let found = stock.and_then(|stock| previewed(&stock));
+    let found = stock.and_then(|stock| previewed(&stock, site.room()));
     let refusal = found.as_ref().err().copied();
     let of = found.unwrap_or_default();
     let count = |of: u64| u32::try_from(of).unwrap_or(u32::MAX);
@@ -169,6 +172,7 @@ pub(super) async fn preview(
         grantable_rru: of.grantable.to_f64(),
         servers: count(of.servers),
         from_shared: count(of.from_shared),
+        exceeds: of.exceeds,
         refusal: refusal.map(|refusal| refusal.as_str().to_owned()),
         refused_because: refusal.map(|refusal| refusal.text().to_owned()),
     }))

@@ -95,8 +95,14 @@ fn question(preview: &EmergencyPreview) -> String {
         0 => String::new(),
         count => format!(", {count} of them from shared buffers"),
     };
+    let exceeded = match &preview.exceeds[..] {
+        [] => String::new(),
+        limits => {
+            format!("until the next solve these policies are exceeded: {}\n", limits.join("; "))
+        }
+    };
     format!(
-        "grant {} of {} RRU to {}: {} servers{shared}?",
+        "{exceeded}grant {} of {} RRU to {}: {} servers{shared}?",
         rru(preview.grantable_rru),
         rru(preview.asked_rru),
         preview.reservation,
