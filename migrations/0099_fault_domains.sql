@@ -32,6 +32,21 @@ COMMENT ON COLUMN survives.partition_id IS 'the partition';
 CREATE TRIGGER survives_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON survives
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
+-- A solve that is under way does not know new domains, so its targets skip such a server.
+ALTER TABLE servers ADD COLUMN domain_changes integer NOT NULL DEFAULT 0;
+COMMENT ON COLUMN servers.domain_changes IS 'how often its fault domains have changed';
+DROP TRIGGER servers_generation ON servers;
+CREATE TRIGGER servers_generation BEFORE UPDATE ON servers FOR EACH ROW
+    WHEN (OLD.current_reservation_id IS DISTINCT FROM NEW.current_reservation_id
+        OR OLD.rack_id <> NEW.rack_id OR OLD.hardware_type_id <> NEW.hardware_type_id
+        OR OLD.domain_changes <> NEW.domain_changes
+        OR OLD.target_origin IS DISTINCT FROM NEW.target_origin
+        OR NEW.target_origin IS NOT NULL
+            AND OLD.target_reservation_id IS DISTINCT FROM NEW.target_reservation_id
+        OR OLD.generation <> NEW.generation)
+    EXECUTE FUNCTION count_generation();
+COMMENT ON COLUMN servers.generation IS 'counts what a decision rests on: changes of owner, rack, type and fault domains, and decisions between two solves';
+
 -- The domains of a server in order: partition, domain, partition, domain and so on. `among`: of these partitions only; null:
 -- of all.
 CREATE FUNCTION domains_of(of_server integer, among text[]) RETURNS text[] LANGUAGE sql STABLE AS $$

@@ -8,7 +8,8 @@
 use crate::group_limits::GroupLimits;
 use crate::model::Model;
 use fleet::{
-    HardwareTypeIx, HardwareTypeName, MsbIx, MsbName, Name, RegionSnapshot, ReservationName,
+    DomainName, HardwareTypeIx, HardwareTypeName, MsbIx, MsbName, PartitionName, RegionSnapshot,
+    ReservationName,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,9 +35,9 @@ pub struct WarmDomain {
     /// The reservation.
     pub reservation: ReservationName,
     /// The partition.
-    pub partition: Name,
+    pub partition: PartitionName,
     /// The domain of it.
-    pub domain: Name,
+    pub domain: DomainName,
     /// Objective units per RRU, at least zero.
     pub price: f64,
 }
@@ -162,7 +163,7 @@ impl WarmStart {
 fn domains_by_name<'a>(
     snapshot: &'a RegionSnapshot,
     model: &'a Model,
-) -> impl Iterator<Item = ((&'a ReservationName, &'a Name, &'a Name), usize)> {
+) -> impl Iterator<Item = ((&'a ReservationName, &'a PartitionName, &'a DomainName), usize)> {
     model.terms.iter().flat_map(move |term| {
         let reservation = &snapshot.reservations[term.reservation.ix()];
         reservation.survives.iter().zip(&term.crossing).flat_map(move |(partition, of)| {

@@ -5,7 +5,7 @@ use crate::schema::{ColumnType, SERVERS, TableSchema};
 use crate::table::{NamePool, read_columns, texts};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{Field, Schema, SchemaRef};
-use fleet::{DOMAIN_COLUMN_PREFIX, Name, PartitionColumn, ServerName, ServerRow};
+use fleet::{DOMAIN_COLUMN_PREFIX, DomainName, PartitionColumn, ServerName, ServerRow};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub(crate) fn read_partitions(
             partition.domains.reserve(array.len() - array.null_count());
             for (server, domain) in servers.iter().zip(domains) {
                 if let (Some(server), Some(domain)) = (server, domain) {
-                    partition.domains.push((ServerName::from(server.clone()), domain));
+                    partition.domains.push((ServerName::from(server.clone()), domain.into()));
                 }
             }
         }
@@ -57,7 +57,7 @@ pub(crate) fn read_partitions(
 }
 
 /// Partitions to be written beside the columns of a table of servers.
-pub(crate) struct Columns<'a>(Vec<(&'a PartitionColumn, HashMap<&'a str, &'a Name>)>);
+pub(crate) struct Columns<'a>(Vec<(&'a PartitionColumn, HashMap<&'a str, &'a DomainName>)>);
 
 impl<'a> Columns<'a> {
     pub(crate) fn new(partitions: &'a [PartitionColumn]) -> Columns<'a> {

@@ -299,7 +299,7 @@ fn survives(batch: &mut Batch, rows: &mut Vec<SurvivesRow>) -> Result<(), ReadEr
     let partition = batch.names("partition")?;
     rows.extend((0..batch.rows()).map(|row| SurvivesRow {
         reservation_id: reservation_id[row].clone().into(),
-        partition: partition[row].clone(),
+        partition: partition[row].clone().into(),
     }));
     Ok(())
 }

@@ -132,7 +132,7 @@ fn columns_of_an_inventory_become_partitions() {
     // Partitions that it has no column of stay as they are stored.
     let known = summary.coverage.reservations.unwrap();
     assert!(known.survives && !known.replicas && !summary.coverage.servers.domains);
-    assert!(summary.coverage.lacks().contains(&"other partitions"));
+    assert!(summary.coverage.lacks().contains(&"fault domains without a column"));
     RegionSnapshot::new(parts).unwrap();
     with("mixed|colour");
     let error = said(&import_csv(&options).unwrap_err());

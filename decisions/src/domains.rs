@@ -4,7 +4,9 @@
 //! embedded buffer is its largest share of any of these (eq. 4, 6). So a decision that spreads servers over MSBs
 //! spreads them over these domains, too.
 
-use fleet::{MsbName, Name, RegionSnapshot, Reservation, ReservationName, Rru, ServerIx};
+use fleet::{
+    DomainName, MsbName, PartitionName, RegionSnapshot, Reservation, ReservationName, Rru, ServerIx,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -12,9 +14,9 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Domain {
     /// The partition, such as `switch`.
-    pub partition: Name,
+    pub partition: PartitionName,
     /// The domain.
-    pub name: Name,
+    pub name: DomainName,
 }
 
 impl Domain {
@@ -22,7 +24,7 @@ impl Domain {
     pub fn of(
         snapshot: &RegionSnapshot,
         server: ServerIx,
-        partitions: &BTreeSet<Name>,
+        partitions: &BTreeSet<PartitionName>,
     ) -> Vec<Domain> {
         if partitions.is_empty() {
             return Vec::new();
@@ -55,7 +57,7 @@ impl fmt::Display for Loss {
 }
 
 /// The partitions whose domains a reservation survives the loss of.
-pub fn survived(snapshot: &RegionSnapshot, of: &Reservation) -> BTreeSet<Name> {
+pub fn survived(snapshot: &RegionSnapshot, of: &Reservation) -> BTreeSet<PartitionName> {
     of.survives.iter().map(|at| snapshot.partitions[at.ix()].name.clone()).collect()
 }
 
@@ -67,7 +69,7 @@ pub struct Shares {
     /// By reservation and domain.
     pub by_domain: BTreeMap<ReservationName, BTreeMap<Domain, Rru>>,
     /// The partitions that each reservation survives; only those that survive any.
-    pub survives: BTreeMap<ReservationName, BTreeSet<Name>>,
+    pub survives: BTreeMap<ReservationName, BTreeSet<PartitionName>>,
 }
 
 impl Shares {
@@ -124,7 +126,7 @@ fn largest<K>(shares: Option<&BTreeMap<K, Rru>>) -> Rru {
 }
 
 fn counting<'a>(
-    survives: Option<&BTreeSet<Name>>,
+    survives: Option<&BTreeSet<PartitionName>>,
     domains: &'a [Domain],
 ) -> impl Iterator<Item = &'a Domain> {
     let counts = move |at: &&Domain| survives.is_some_and(|of| of.contains(&at.partition));

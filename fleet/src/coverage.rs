@@ -134,7 +134,7 @@ impl Coverage {
             ("servers.in_use", servers.in_use),
             ("servers.loaned_to", servers.loaned_to),
             ("servers.power_watts", servers.power_watts),
-            ("other partitions", servers.domains),
+            ("fault domains without a column", servers.domains),
             ("unavailability", self.unavailability),
             ("weights", self.weights),
             ("shared_buffer_fraction", self.shared_buffer_fraction),

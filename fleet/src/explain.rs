@@ -29,7 +29,7 @@ pub use searched::Searched;
 use crate::audit::{as_rru, from_rru};
 use crate::id::{
     DatacenterIx, DatacenterName, HardwareTypeIx, HardwareTypeName, MsbIx, MsbName, OwnerName,
-    ReservationIx, ReservationName,
+    PartitionName, ReservationIx, ReservationName,
 };
 use crate::reservation::{ReplicaRule, ReservationKind};
 use crate::rru::Rru;
@@ -57,6 +57,9 @@ pub struct Explanation {
     pub priority: i32,
     /// Whether its capacity must survive the loss of any one MSB.
     pub msb_buffer: bool,
+    /// Partitions of which it must survive the loss of any one domain.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub survives: Vec<PartitionName>,
     /// C.
     #[serde(rename = "capacity_rru", serialize_with = "as_rru")]
     pub capacity: Rru,
@@ -269,6 +272,9 @@ impl<'a> Explainer<'a> {
             kind: reservation.kind.as_str(),
             priority: reservation.priority,
             msb_buffer: reservation.msb_buffer,
+            survives: (reservation.survives.iter())
+                .map(|of| self.ledger.snapshot.partitions[of.ix()].name.clone())
+                .collect(),
             capacity: reservation.capacity,
             assigned,
             guaranteed,

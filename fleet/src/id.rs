@@ -93,6 +93,10 @@ names! {
     ReservationName,
     /// The name of an owner: a business unit that requests capacity.
     OwnerName,
+    /// The name of a partition into fault domains, such as `switch`.
+    PartitionName,
+    /// The name of a fault domain of a partition.
+    DomainName,
 }
 
 /// The most characters a name may have.

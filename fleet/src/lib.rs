@@ -56,9 +56,9 @@ pub use coverage::{Coverage, ReservationColumns, ServerColumns};
 pub use error::{Rule, SnapshotError, Table};
 pub use extra::{ExtraCells, ExtraColumn, ExtraOf, ExtraTable};
 pub use id::{
-    DatacenterIx, DatacenterName, HardwareTypeIx, HardwareTypeName, MsbIx, MsbName, NAME_CHARS_MAX,
-    Name, OwnerName, PartitionIx, RackIx, RackName, ReservationIx, ReservationName, ServerIx,
-    ServerName,
+    DatacenterIx, DatacenterName, DomainName, HardwareTypeIx, HardwareTypeName, MsbIx, MsbName,
+    NAME_CHARS_MAX, Name, OwnerName, PartitionIx, PartitionName, RackIx, RackName, ReservationIx,
+    ReservationName, ServerIx, ServerName,
 };
 pub use move_budget::{BudgetCause, BudgetScope, HORIZON_MINUTES_MAX, MoveBudget};
 pub use name::{NAME_RULE, NameError, NewName};

@@ -1,6 +1,6 @@
 //! Fault domains that need not nest: switches over racks of several MSBs, power feeds, cooling loops.
 
-use crate::id::{Name, ReservationName, ServerName};
+use crate::id::{DomainName, PartitionName, ReservationName, ServerName};
 
 /// A named partition of servers into fault domains, one of which may be lost at a time.
 ///
@@ -8,9 +8,9 @@ use crate::id::{Name, ReservationName, ServerName};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
     /// Its name, such as `switch`.
-    pub name: Name,
+    pub name: PartitionName,
     /// Names of its domains, in order.
-    pub domains: Vec<Name>,
+    pub domains: Vec<DomainName>,
     /// The domain of each server of the snapshot, in its order, as a position in `domains`.
     pub of_servers: Vec<Option<u32>>,
 }
@@ -41,9 +41,9 @@ impl PartitionParts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionColumn {
     /// The name of the partition.
-    pub name: Name,
+    pub name: PartitionName,
     /// Servers with a domain, in any order; the others have none.
-    pub domains: Vec<(ServerName, Name)>,
+    pub domains: Vec<(ServerName, DomainName)>,
 }
 
 /// A row of `survives.parquet`: the capacity of a reservation is left after the loss of any one domain of a partition.
@@ -51,5 +51,5 @@ pub struct PartitionColumn {
 #[expect(missing_docs, reason = "the columns of the public format, described there")]
 pub struct SurvivesRow {
     pub reservation_id: ReservationName,
-    pub partition: Name,
+    pub partition: PartitionName,
 }

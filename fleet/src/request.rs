@@ -3,7 +3,8 @@
 
 use crate::error::{Rule, SnapshotError, Table};
 use crate::id::{
-    DatacenterIx, DatacenterName, HardwareTypeName, Name, OwnerName, ReservationIx, ReservationName,
+    DatacenterIx, DatacenterName, HardwareTypeName, Name, OwnerName, PartitionName, ReservationIx,
+    ReservationName,
 };
 use crate::partition::SurvivesRow;
 use crate::parts::{AffinityRow, AllowedDatacenterRow, ReservationRow, RruRow, SnapshotParts};
@@ -63,7 +64,7 @@ pub struct CapacityRequest {
     pub allowed_datacenters: Option<BTreeSet<DatacenterName>>,
     /// The partitions of which it must survive the loss of any one domain; empty: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub survives: Option<BTreeSet<Name>>,
+    pub survives: Option<BTreeSet<PartitionName>>,
     /// n of the replica rule; null: no rule.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub replicas: Option<Option<i32>>,
@@ -382,10 +383,11 @@ impl CapacityRequest {
                 ));
             }
         }
-        let partitions: Vec<Name> = snapshot.partitions.iter().map(|of| of.name.clone()).collect();
+        let partitions: Vec<Name> =
+            snapshot.partitions.iter().map(|of| of.name.clone().into()).collect();
         for name in self.survives.iter().flatten() {
-            if !partitions.contains(name) {
-                return Err(unknown("survives", "partition", name.clone(), partitions));
+            if !snapshot.partitions.iter().any(|of| of.name == *name) {
+                return Err(unknown("survives", "partition", name.clone().into(), partitions));
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use crate::world::World;
 use fleet::edit::{Racked, Relocated, ServerDomains, ServerEdit, WrongField, plan_servers};
-use fleet::{Name, PartitionColumn, SnapshotParts};
+use fleet::{DomainName, PartitionColumn, SnapshotParts};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Rack `one` is behind switch `s0`; in rack `two` one server is behind `s1` and the other behind none.
@@ -22,7 +22,7 @@ fn parts() -> SnapshotParts {
 }
 
 fn domains(said: &[(&str, Option<&str>)]) -> ServerDomains {
-    said.iter().map(|(name, of)| ((*name).into(), of.map(Name::from))).collect()
+    said.iter().map(|(name, of)| ((*name).into(), of.map(DomainName::from))).collect()
 }
 
 fn racked(server: &str, rack: &str, said: &[(&str, Option<&str>)]) -> Racked {

@@ -36,7 +36,7 @@ pub fn quote(answer: &Quoted, seconds: QuoteSeconds) -> Quote {
         reservation: holding(&answer.audit, answer.reservation),
         msb_buffer: reservation.msb_buffer,
         survives: (reservation.survives.iter())
-            .map(|of| region.partitions[of.ix()].name.clone())
+            .map(|of| region.partitions[of.ix()].name.clone().into())
             .collect(),
         cost: move_cost(region, plan, answer.reservation),
         sources: flows(region, &plan.moves),

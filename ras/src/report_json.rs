@@ -225,8 +225,8 @@ fn phases(stats: &SolveStats) -> Vec<PhaseTime> {
 
 fn partition_loss(of: &PartitionLoss) -> report::PartitionLoss {
     report::PartitionLoss {
-        partition: of.partition.clone(),
-        domain: of.domain.clone(),
+        partition: of.partition.clone().into(),
+        domain: of.domain.clone().map(Into::into),
         lost_rru: of.lost.to_f64(),
         left_rru: of.left.to_f64(),
         initial_left_rru: of.initial_left.to_f64(),

@@ -2,8 +2,9 @@
 
 use crate::statement::{Statement, pairs};
 use fleet::{
-    AffinityRow, AllowedDatacenterRow, HardwareTypeName, Name, PartitionColumn, ReservationName,
-    ReservationRow, Scope, ServerRow, SnapshotParts, SurvivesRow, Weights,
+    AffinityRow, AllowedDatacenterRow, DomainName, HardwareTypeName, PartitionColumn,
+    PartitionName, ReservationName, ReservationRow, Scope, ServerRow, SnapshotParts, SurvivesRow,
+    Weights,
 };
 use std::collections::BTreeSet;
 use testkit::rows;
@@ -72,8 +73,8 @@ pub fn servers(parts: &mut SnapshotParts, said: &mut Statement) -> Result<(), St
 
 /// `domain`: the servers of racks are in a fault domain of a partition.
 pub fn domain(parts: &mut SnapshotParts, said: &mut Statement) -> Result<(), String> {
-    let partition: Name = said.value::<String>("partition")?.into();
-    let name: Name = said.value::<String>("name")?.into();
+    let partition: PartitionName = said.value::<String>("partition")?.into();
+    let name: DomainName = said.value::<String>("name")?.into();
     let racks = said.list("racks");
     let within = |row: &&ServerRow| racks.iter().any(|rack| **rack == *row.rack);
     let servers: Vec<_> = (parts.servers.iter().filter(within))

@@ -15,9 +15,9 @@ use crate::moves::lifecycle;
 use crate::moves::mover::{Epoch, MoverError, check_fence, check_fence_at_head};
 use crate::promises::survives;
 use chrono::{DateTime, Utc};
-use decisions::domains::Shares;
+use decisions::domains::{Domain, Shares};
 use decisions::replace::{Failed, Spare, SpareContext, Swap};
-use fleet::{MsbName, Name, ReservationName, Rru, ServerName};
+use fleet::{MsbName, Name, PartitionName, ReservationName, Rru, ServerName};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::{BTreeMap, BTreeSet};
@@ -127,6 +127,22 @@ pub(crate) mod sql {
             JOIN racks k USING (rack_id) JOIN msbs b USING (msb_id) \
             WHERE NOT EXISTS (SELECT FROM servers_out_of_use(false) AS u WHERE u = h.server_id) \
             GROUP BY 1, 2 ORDER BY 1, 2";
+        /// The same in each domain of the partitions that they survive, and each MSB.
+        HELD_IN_DOMAINS = "SELECT r.reservation, b.msb::text, p.partition::text, d.domain::text, sum(v.value_micro)::bigint \
+            FROM (SELECT s.server_id, s.rack_id, s.hardware_type_id, s.current_reservation_id AS holder_id \
+                    FROM reservations q JOIN servers s ON s.current_reservation_id = q.reservation_id \
+                    WHERE q.reservation = ANY ($1) AND NOT s.target_pending \
+                UNION ALL SELECT s.server_id, s.rack_id, s.hardware_type_id, s.target_reservation_id \
+                    FROM moves m JOIN servers s USING (server_id) \
+                    WHERE m.open AND s.target_pending AND m.target_reservation = ANY ($1)) h \
+            JOIN reservations r ON r.reservation_id = h.holder_id \
+            JOIN rru_values v ON v.promise_id = r.promise_id AND v.hardware_type_id = h.hardware_type_id \
+            JOIN survives s ON s.promise_id = r.promise_id \
+            JOIN server_domains d ON d.server_id = h.server_id AND d.partition_id = s.partition_id \
+            JOIN partitions p ON p.partition_id = d.partition_id \
+            JOIN racks k USING (rack_id) JOIN msbs b USING (msb_id) \
+            WHERE NOT EXISTS (SELECT FROM servers_out_of_use(false) AS u WHERE u = h.server_id) \
+            GROUP BY 1, 2, 3, 4";
         /// The spare's target is the reservation. The failed server becomes a spare of its type once it is
         /// repaired, or free if there is no shared buffer of its type.
         SWAP = "WITH wanted AS (SELECT p.replacement_id, p.server_id AS failed_id, f.server_id AS spare_id, \
@@ -365,7 +381,7 @@ async fn owed(db: &mut PgConnection) -> Result<Vec<Failed>, sqlx::Error> {
 async fn spares(
     db: &mut PgConnection,
     most: Option<usize>,
-    partitions: &BTreeSet<Name>,
+    partitions: &BTreeSet<PartitionName>,
 ) -> Result<Vec<Spare>, sqlx::Error> {
     let spare = |row: PgRow| {
         Ok(Spare {
@@ -408,13 +424,16 @@ pub(crate) async fn worth(
     let held = by_pair(held).into_iter().filter(|((name, msb), _)| allows(name, msb));
     let mut shares: Shares = held.collect();
     shares.survives = survives::read(db, &names).await?;
-    let in_domains = match shares.survives.is_empty() {
+    let in_domains: Vec<(String, String, String, String, i64)> = match shares.survives.is_empty() {
         true => Vec::new(),
-        false => survives::held(db, &names).await?,
+        false => sqlx::query_as(sql::HELD_IN_DOMAINS).bind(&names).fetch_all(&mut *db).await?,
     };
-    for of in in_domains.into_iter().filter(|of| of.later && allows(&of.reservation, &of.msb)) {
-        let shares = shares.by_domain.entry(of.reservation).or_default();
-        *shares.entry(of.domain).or_default() += of.amount;
+    for (name, msb, partition, domain, amount) in in_domains {
+        let name = ReservationName::from(name);
+        if allows(&name, &msb.into()) {
+            let domain = Domain { partition: partition.into(), name: domain.into() };
+            *shares.by_domain.entry(name).or_default().entry(domain).or_default() += Rru(amount);
+        }
     }
     Ok(SpareContext { values: by_pair(values), held: shares, places, buffered })
 }

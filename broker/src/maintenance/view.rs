@@ -33,7 +33,9 @@ pub(crate) mod sql {
                     JOIN msbs b USING (msb_id) WHERE $1 = 'msb' AND b.msb = $2) \
             SELECT c.part, c.server_id, s.server::text, k.rack::text, b.msb::text, o.reservation, \
                 CASE WHEN f THEN 0 ELSE coalesce(w.value_micro, 0) END, r.reservation, \
-                CASE WHEN f THEN 0 ELSE coalesce(v.value_micro, 0) END, domains_of(c.server_id, NULL) \
+                CASE WHEN f THEN 0 ELSE coalesce(v.value_micro, 0) END, \
+                CASE WHEN EXISTS (SELECT FROM survives JOIN reservations USING (promise_id)) \
+                    THEN domains_of(c.server_id, NULL) ELSE '{}'::text[] END \
             FROM covered c JOIN servers s USING (server_id) JOIN racks k USING (rack_id) \
             JOIN msbs b USING (msb_id) \
             CROSS JOIN LATERAL (SELECT c.server_id IN (SELECT servers_out_of_use(false))) AS u (f) \
@@ -154,7 +156,12 @@ impl Situation {
             }
         }
         let names: Vec<&str> = holders.iter().map(String::as_str).collect();
-        for of in survives::held(db, &names).await.doing(doing)? {
+        let survive = survives::read(db, &names).await.doing(doing)?;
+        let held = match survive.is_empty() {
+            true => Vec::new(),
+            false => survives::held(db, &names).await.doing(doing)?,
+        };
+        for of in held {
             if let Some(promised) = view.reservations.get_mut(&of.reservation) {
                 let shares = &mut promised.by_domain[usize::from(of.later)];
                 *shares.entry(of.domain).or_default() += of.amount;

@@ -6,8 +6,8 @@ use crate::moves::rollout;
 use crate::topology::places::{Names, Topology};
 use fleet::{
     AffinityRow, AllowedDatacenterRow, DatacenterName, HardwareTypeName, Name, OwnerName,
-    RegionSnapshot, ReplicaRule, Reservation, ReservationKind, ReservationName, ReservationRow,
-    Rru, RruRow, SnapshotParts, SurvivesRow,
+    PartitionName, RegionSnapshot, ReplicaRule, Reservation, ReservationKind, ReservationName,
+    ReservationRow, Rru, RruRow, SnapshotParts, SurvivesRow,
 };
 use sqlx::{PgConnection, Row};
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ pub(crate) struct Promise {
     /// In order.
     allowed_datacenters: Vec<DatacenterName>,
     /// Partitions of which it survives the loss of any one domain, in order.
-    pub(crate) survives: Vec<Name>,
+    pub(crate) survives: Vec<PartitionName>,
     replica_rule: Option<ReplicaRule>,
     /// A shared buffer that the region's fraction made, not listed in the snapshot.
     pub(crate) made: bool,
@@ -257,7 +257,7 @@ async fn select(
     for (promise, datacenter) in rows {
         allowed.entry(promise).or_default().push(topology.datacenters.name(datacenter).clone());
     }
-    let mut survived: BTreeMap<i64, Vec<Name>> = BTreeMap::new();
+    let mut survived: BTreeMap<i64, Vec<PartitionName>> = BTreeMap::new();
     let rows: Vec<(i64, i32)> = sqlx::query_as(sql::SURVIVES).fetch_all(&mut *db).await?;
     for (promise, partition) in rows {
         survived.entry(promise).or_default().push(topology.partitions.name(partition).clone());

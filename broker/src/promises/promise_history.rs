@@ -4,7 +4,7 @@ use crate::infra::connection::Broker;
 use crate::infra::error::{DbError, Doing};
 use crate::infra::words;
 use chrono::{DateTime, Utc};
-use fleet::{DatacenterName, HardwareTypeName, Name, ReplicaRule, ReservationKind, Rru};
+use fleet::{DatacenterName, HardwareTypeName, PartitionName, ReplicaRule, ReservationKind, Rru};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,7 +59,7 @@ pub struct PromiseVersion {
     /// The allowed datacenters; empty: all.
     pub allowed_datacenters: BTreeSet<DatacenterName>,
     /// The partitions of which it survives the loss of any one domain.
-    pub survives: BTreeSet<Name>,
+    pub survives: BTreeSet<PartitionName>,
     /// The replica rule, which limits the share of any one MSB.
     pub replica_rule: Option<ReplicaRule>,
 }

@@ -1,7 +1,7 @@
 //! The fault domains that cross MSBs whose loss reservations survive, and the servers in them.
 
 use decisions::domains::Domain;
-use fleet::{MsbName, Name, ReservationName, Rru};
+use fleet::{PartitionName, ReservationName, Rru};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,23 +11,21 @@ pub(crate) mod sql {
         SURVIVES = "SELECT r.reservation, p.partition::text FROM reservations r JOIN survives s USING (promise_id) \
             JOIN partitions p USING (partition_id) WHERE r.reservation = ANY ($1)";
         /// What they own now, and what they hold once moves under way are done, in each domain of the partitions that they
-        /// survive, and each MSB. Servers out of use do not count.
+        /// survive. Servers out of use do not count. A scan of all servers.
         HELD_IN_DOMAINS = "WITH wanted AS (SELECT r.reservation_id, r.promise_id, r.reservation, s.partition_id \
                 FROM reservations r JOIN survives s USING (promise_id) WHERE r.reservation = ANY ($1)), \
             held AS (SELECT s.current_reservation_id AS reservation_id, false AS later, s.server_id, \
-                    s.rack_id, s.hardware_type_id FROM servers s \
+                    s.hardware_type_id FROM servers s \
                 UNION ALL SELECT CASE WHEN s.target_pending THEN s.target_reservation_id \
-                    ELSE s.current_reservation_id END, true, s.server_id, s.rack_id, s.hardware_type_id \
+                    ELSE s.current_reservation_id END, true, s.server_id, s.hardware_type_id \
                 FROM servers s) \
-            SELECT r.reservation, h.later, b.msb::text, p.partition::text, d.domain::text, \
-                sum(v.value_micro)::bigint \
+            SELECT r.reservation, h.later, p.partition::text, d.domain::text, sum(v.value_micro)::bigint \
             FROM wanted r JOIN held h USING (reservation_id) \
             JOIN rru_values v ON v.promise_id = r.promise_id AND v.hardware_type_id = h.hardware_type_id \
             JOIN server_domains d ON d.server_id = h.server_id AND d.partition_id = r.partition_id \
             JOIN partitions p ON p.partition_id = d.partition_id \
-            JOIN racks k USING (rack_id) JOIN msbs b USING (msb_id) \
             LEFT JOIN servers_out_of_use(false) AS u ON u = h.server_id \
-            WHERE u IS NULL GROUP BY 1, 2, 3, 4, 5";
+            WHERE u IS NULL GROUP BY 1, 2, 3, 4";
     }
 }
 
@@ -35,22 +33,21 @@ pub(crate) mod sql {
 pub(crate) async fn read(
     db: &mut PgConnection,
     of: &[&str],
-) -> Result<BTreeMap<ReservationName, BTreeSet<Name>>, sqlx::Error> {
+) -> Result<BTreeMap<ReservationName, BTreeSet<PartitionName>>, sqlx::Error> {
     let rows: Vec<(String, String)> =
         sqlx::query_as(sql::SURVIVES).bind(of).fetch_all(&mut *db).await?;
-    let mut survives: BTreeMap<ReservationName, BTreeSet<Name>> = BTreeMap::new();
+    let mut survives: BTreeMap<ReservationName, BTreeSet<PartitionName>> = BTreeMap::new();
     for (reservation, partition) in rows {
         survives.entry(reservation.into()).or_default().insert(partition.into());
     }
     Ok(survives)
 }
 
-/// RRU that a reservation has in a domain and an MSB.
+/// RRU that a reservation has in a domain.
 pub(crate) struct HeldInDomain {
     pub(crate) reservation: ReservationName,
     /// Once moves under way are done; otherwise now.
     pub(crate) later: bool,
-    pub(crate) msb: MsbName,
     pub(crate) domain: Domain,
     pub(crate) amount: Rru,
 }
@@ -65,9 +62,8 @@ pub(crate) async fn held(
         Ok(HeldInDomain {
             reservation: name(0)?.into(),
             later: row.try_get(1)?,
-            msb: name(2)?.into(),
-            domain: Domain { partition: name(3)?.into(), name: name(4)?.into() },
-            amount: Rru(row.try_get(5)?),
+            domain: Domain { partition: name(2)?.into(), name: name(3)?.into() },
+            amount: Rru(row.try_get(4)?),
         })
     };
     sqlx::query(sql::HELD_IN_DOMAINS).bind(of).try_map(held).fetch_all(db).await

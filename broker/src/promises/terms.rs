@@ -2,7 +2,7 @@
 //! survives. A promise never changes (rows are added to its tables and never removed), so cached terms stay valid, and lists of
 //! reservations need not read them, their larger part.
 
-use fleet::{DatacenterName, HardwareTypeName, Name, Rru};
+use fleet::{DatacenterName, HardwareTypeName, PartitionName, Rru};
 use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -40,7 +40,7 @@ pub struct PromiseTerms {
     /// The allowed datacenters; empty: all.
     pub allowed_datacenters: BTreeSet<DatacenterName>,
     /// The partitions of which it survives the loss of any one domain.
-    pub survives: BTreeSet<Name>,
+    pub survives: BTreeSet<PartitionName>,
 }
 
 /// Cached terms by the number of the promise.

@@ -3,7 +3,7 @@
 use crate::infra::copy::Rows;
 use crate::infra::read_throttle::ReadThrottle;
 use crate::topology::places::Topology;
-use fleet::{Name, PartitionColumn, ServerName, ServerRow, SnapshotParts};
+use fleet::{DomainName, PartitionColumn, PartitionName, ServerName, ServerRow, SnapshotParts};
 use futures_util::TryStreamExt;
 use sqlx::{PgConnection, Row};
 use std::cmp::Ordering;
@@ -24,15 +24,19 @@ pub(crate) mod sql {
             SELECT s.server_id, g.partition_id, g.domain \
             FROM staged_domains g JOIN servers s ON s.server = g.server WHERE g.domain IS NOT NULL \
             ON CONFLICT (server_id, partition_id) DO UPDATE SET domain = excluded.domain";
+        /// A solve that is under way does not know their domains.
+        COUNT_CHANGES = "UPDATE servers s SET domain_changes = s.domain_changes + 1 \
+            FROM (SELECT DISTINCT server FROM staged_domains) g WHERE s.server = g.server \
+                AND NOT EXISTS (SELECT FROM staged_servers n WHERE n.server = s.server AND n.added)";
     }
 }
 
 /// A server whose domain of a partition differs from what is stored.
 pub(crate) struct DomainChange<'a> {
     pub(crate) server: &'a ServerName,
-    partition: &'a Name,
+    partition: &'a PartitionName,
     /// `None`: it is in no domain any more.
-    domain: Option<&'a Name>,
+    pub(crate) domain: Option<&'a DomainName>,
 }
 
 /// Servers by name, with their generations.
@@ -45,14 +49,14 @@ pub(crate) async fn read(
     servers: Servers,
     mut pace: ReadThrottle<'_>,
 ) -> Result<(Servers, Vec<PartitionColumn>), sqlx::Error> {
-    let mut columns: BTreeMap<i32, Vec<(String, Name)>> = BTreeMap::new();
+    let mut columns: BTreeMap<i32, Vec<(String, DomainName)>> = BTreeMap::new();
     // There are few domains, so their names are shared.
-    let mut names: BTreeSet<Name> = BTreeSet::new();
+    let mut names: BTreeSet<DomainName> = BTreeSet::new();
     let mut rows = sqlx::query(sql::DOMAINS).fetch(db);
     while let Some(row) = rows.try_next().await? {
         let domain: &str = row.try_get(2)?;
         let domain = names.get(domain).cloned().unwrap_or_else(|| {
-            let domain: Name = domain.into();
+            let domain: DomainName = domain.into();
             names.insert(domain.clone());
             domain
         });
@@ -62,7 +66,7 @@ pub(crate) async fn read(
     if columns.is_empty() {
         return Ok((servers, Vec::new()));
     }
-    let columns: Vec<(Name, Vec<(String, Name)>)> = columns
+    let columns: Vec<(PartitionName, Vec<(String, DomainName)>)> = columns
         .into_iter()
         .map(|(id, rows)| (topology.partitions.name(id).clone(), rows))
         .collect();
@@ -76,7 +80,11 @@ pub(crate) async fn read(
 }
 
 /// A column in order of name. A server that is not among the servers was added after they were read.
-fn column(name: Name, mut rows: Vec<(String, Name)>, servers: &Servers) -> PartitionColumn {
+fn column(
+    name: PartitionName,
+    mut rows: Vec<(String, DomainName)>,
+    servers: &Servers,
+) -> PartitionColumn {
     rows.sort_unstable();
     let mut servers = servers.iter().map(|(row, _)| &row.server_id).peekable();
     let domains = rows.into_iter().filter_map(|(server, domain)| {
@@ -90,10 +98,11 @@ fn column(name: Name, mut rows: Vec<(String, Name)>, servers: &Servers) -> Parti
 /// Adds partitions that reservations survive and that no server is in. The columns are in order of name then.
 pub(crate) fn add_survived<'a>(
     columns: &mut Vec<PartitionColumn>,
-    survived: impl Iterator<Item = &'a Name>,
+    survived: impl Iterator<Item = &'a PartitionName>,
 ) {
-    let known: BTreeSet<&Name> = columns.iter().map(|column| &column.name).collect();
-    let new: BTreeSet<Name> = survived.filter(|name| !known.contains(name)).cloned().collect();
+    let known: BTreeSet<&PartitionName> = columns.iter().map(|column| &column.name).collect();
+    let new: BTreeSet<PartitionName> =
+        survived.filter(|name| !known.contains(name)).cloned().collect();
     columns.extend(new.into_iter().map(|name| PartitionColumn { name, domains: Vec::new() }));
     columns.sort_by(|a, b| a.name.cmp(&b.name));
 }
@@ -104,7 +113,7 @@ pub(crate) fn changes<'a>(
     wanted: &'a SnapshotParts,
 ) -> Vec<DomainChange<'a>> {
     let partitions = &wanted.crossing.partitions;
-    let names: BTreeSet<&Name> =
+    let names: BTreeSet<&PartitionName> =
         stored.iter().chain(partitions).map(|column| &column.name).collect();
     let mut changes = Vec::new();
     for partition in names {
@@ -121,15 +130,15 @@ pub(crate) fn changes<'a>(
 }
 
 /// What is left of a column, for servers that are asked for in order of name.
-struct Cursor<'a>(&'a [(ServerName, Name)]);
+struct Cursor<'a>(&'a [(ServerName, DomainName)]);
 
 impl<'a> Cursor<'a> {
-    fn new(columns: &'a [PartitionColumn], partition: &Name) -> Cursor<'a> {
+    fn new(columns: &'a [PartitionColumn], partition: &PartitionName) -> Cursor<'a> {
         let found = columns.iter().find(|column| column.name == *partition);
         Cursor(found.map_or(&[], |column| &column.domains))
     }
 
-    fn domain_of(&mut self, wanted: &ServerName) -> Option<&'a Name> {
+    fn domain_of(&mut self, wanted: &ServerName) -> Option<&'a DomainName> {
         while let [(server, domain), rest @ ..] = self.0 {
             match server.cmp(wanted) {
                 Ordering::Less => self.0 = rest,
@@ -162,7 +171,9 @@ pub(crate) async fn write(
         copy.end_row().await?;
     }
     copy.finish().await?;
-    for statement in [sql::ANALYZE_STAGED_DOMAINS, sql::REMOVE_DOMAINS, sql::SET_DOMAINS] {
+    let statements =
+        [sql::ANALYZE_STAGED_DOMAINS, sql::REMOVE_DOMAINS, sql::SET_DOMAINS, sql::COUNT_CHANGES];
+    for statement in statements {
         sqlx::query(statement).execute(&mut *db).await?;
     }
     Ok(())

@@ -91,7 +91,7 @@ impl<N: Clone + Ord> Changes<N> {
 /// A table of which more than [`VANISHING_MAX`] would be gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vanishing {
-    /// What: `servers`, `reservations` or `bindings`.
+    /// What: `servers`, `reservations`, `bindings` or `fault domains of servers`.
     pub what: &'static str,
     /// The number that would be gone.
     pub missing: usize,
@@ -123,6 +123,10 @@ pub struct ImportPlan {
     pub servers: Changes<ServerName>,
     /// Changed servers of which a fault domain differs.
     pub domains_changed: usize,
+    /// Stored fault domains of servers, one for each server and partition.
+    pub domains_stored: usize,
+    /// Of these, those of servers that are in none in the snapshot.
+    pub domains_missing: usize,
     /// Changed servers whose owner, target or loan differs.
     pub bindings_changed: usize,
     /// Stored servers with an owner.
@@ -171,6 +175,7 @@ impl ImportPlan {
             ("servers", self.servers.missing.len(), self.servers.stored),
             ("reservations", self.reservations.missing.len(), self.reservations.stored),
             ("bindings", self.bindings_freed + removed, self.bindings_stored),
+            ("fault domains of servers", self.domains_missing, self.domains_stored),
         ]
         .into_iter()
         .map(|(what, missing, stored)| Vanishing { what, missing, stored })
@@ -237,6 +242,8 @@ impl ImportPlan {
             .filter(|server| added.binary_search(server).is_err())
             .collect();
         self.domains_changed = of.len();
+        self.domains_stored = stored.partitions.iter().map(|column| column.domains.len()).sum();
+        self.domains_missing = changes.iter().filter(|change| change.domain.is_none()).count();
         let more: Vec<ServerName> =
             of.into_iter().filter(|of| changed.binary_search(of).is_err()).cloned().collect();
         if !more.is_empty() {
@@ -352,7 +359,7 @@ impl fmt::Display for ImportPlan {
             self.bindings_stored, self.bindings_changed, self.bindings_freed
         )?;
         if self.domains_changed > 0 {
-            writeln!(out, "fault domains: of {} servers changed", self.domains_changed)?;
+            writeln!(out, "fault domains: changed for {} servers", self.domains_changed)?;
         }
         if self.weights_changed {
             writeln!(out, "prices and limits: changed")?;

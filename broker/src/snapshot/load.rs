@@ -16,8 +16,9 @@ use crate::snapshot::import_diff::{Changes, ImportPlan, Missing, Vanishing};
 use crate::snapshot::region_read::Stored;
 use fleet::{
     Coverage, HardwareTypeName, Name, NameError, NewName, PartitionColumn, RegionSnapshot,
-    ReservationName, SHARED_BUFFER_PREFIX, ServerRow, SnapshotError, SnapshotParts,
+    ReservationName, SHARED_BUFFER_PREFIX, ServerRow, SnapshotParts,
 };
+pub use merge::MergeError;
 use sqlx::PgConnection;
 use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use write::sql;
@@ -61,7 +62,7 @@ pub enum LoadError {
     #[error("{what} {name:?}: {error}")]
     NewName { what: &'static str, name: String, error: NameError },
     #[error("the inventory and what is stored contradict each other")]
-    Merged(#[source] SnapshotError),
+    Merged(#[source] MergeError),
     #[error(
         "reservation {name:?} is missing in the inventory and {servers} of its servers are in it; ask \
          for none of it first, or keep what is missing"
@@ -82,7 +83,7 @@ pub enum LoadError {
 pub enum PlanError {
     /// The merge of the inventory and the store breaks a rule of the snapshot format.
     #[error("the inventory and what is stored contradict each other")]
-    Merged(#[from] SnapshotError),
+    Merged(#[from] MergeError),
     /// Postgres fails.
     #[error(transparent)]
     Db(#[from] DbError),
@@ -221,7 +222,7 @@ pub(crate) fn merged(
     stored: &Stored,
     snapshot: &RegionSnapshot,
     coverage: Coverage,
-) -> Result<Option<merge::Merged>, SnapshotError> {
+) -> Result<Option<merge::Merged>, MergeError> {
     if coverage == Coverage::WHOLE || stored.region.is_none() {
         return Ok(None);
     }
@@ -233,23 +234,19 @@ pub(crate) fn check_storable(
     wanted: &SnapshotParts,
 ) -> Result<(), LoadError> {
     let reservations = snapshot.reservations.iter();
-    let names = (reservations
-        .flat_map(|r| [Some(&*r.id), Some(&*r.owner), r.host_profile.as_deref()]))
-    .flatten()
-    .chain(snapshot.datacenters.iter().map(|d| &*d.id))
-    .chain(snapshot.msbs.iter().map(|m| &*m.id))
-    .chain(snapshot.racks.iter().map(|r| &*r.id))
-    .chain(snapshot.hardware_types.iter().map(|name| &**name))
-    .chain(snapshot.servers.iter().map(|s| &*s.id))
-    .chain(snapshot.unavailability.iter().map(|e| &*e.id))
-    .chain(
-        snapshot
-            .partitions
-            .iter()
-            .flat_map(|of| std::iter::once(&of.name).chain(&of.domains))
-            .map(|name| &**name),
-    )
-    .chain([&*snapshot.region]);
+    let names =
+        (reservations.flat_map(|r| [Some(&*r.id), Some(&*r.owner), r.host_profile.as_deref()]))
+            .flatten()
+            .chain(snapshot.datacenters.iter().map(|d| &*d.id))
+            .chain(snapshot.msbs.iter().map(|m| &*m.id))
+            .chain(snapshot.racks.iter().map(|r| &*r.id))
+            .chain(snapshot.hardware_types.iter().map(|name| &**name))
+            .chain(snapshot.servers.iter().map(|s| &*s.id))
+            .chain(snapshot.unavailability.iter().map(|e| &*e.id))
+            .chain(snapshot.partitions.iter().flat_map(|of| {
+                std::iter::once(&*of.name).chain(of.domains.iter().map(|name| &**name))
+            }))
+            .chain([&*snapshot.region]);
     for name in names {
         if name.contains('\0') {
             return Err(LoadError::ZeroCharacter { name: name.to_string() });

@@ -8,7 +8,7 @@ pub(crate) mod region_read;
 
 pub use export::{Export, ExportError};
 pub use import_diff::{Changes, Elsewhere, ImportPlan, Missing, VANISHING_MAX, Vanishing};
-pub use load::{ImportOptions, LoadError, Loaded, PlanError};
+pub use load::{ImportOptions, LoadError, Loaded, MergeError, PlanError};
 
 /// The statements of this room, by module and name.
 pub(crate) const STATEMENTS: &[crate::Statements] =

@@ -1,7 +1,7 @@
 //! Places, hardware types and partitions: names and numbers.
 
 use crate::infra::error::{DbError, Doing};
-use fleet::{DatacenterName, HardwareTypeName, MsbName, Name, RackName, RegionSnapshot};
+use fleet::{DatacenterName, HardwareTypeName, MsbName, PartitionName, RackName, RegionSnapshot};
 use sqlx::PgConnection;
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -85,7 +85,7 @@ pub(crate) struct Topology {
     pub(crate) racks: Names<RackName>,
     pub(crate) hardware_types: Names<HardwareTypeName>,
     /// Partitions into fault domains that cross MSBs.
-    pub(crate) partitions: Names<Name>,
+    pub(crate) partitions: Names<PartitionName>,
     places: HashMap<i32, Place>,
 }
 
@@ -119,7 +119,7 @@ impl Topology {
         for (id, name) in rows {
             hardware_types.insert(id, name.into());
         }
-        let mut partitions = Names::<Name>::default();
+        let mut partitions = Names::<PartitionName>::default();
         let rows: Vec<(i32, String)> = sqlx::query_as(sql::PARTITIONS).fetch_all(&mut *db).await?;
         for (id, name) in rows {
             partitions.insert(id, name.into());

@@ -237,22 +237,20 @@ fn certified(
     });
     page.gauges(
         "ras_promises",
-        "guaranteed reservations: short (less than promised now), at_risk (everything now, not after one more MSB loss), guaranteed",
+        "guaranteed reservations: short (less than promised now), at_risk (everything now, not after one more loss of an MSB or another domain that it survives), guaranteed",
         ["standing"],
         standings,
     )?;
     page.gauges(
         "ras_missing_servers",
-        "fewest servers worth what is missing of promises now, and now or after one more MSB loss",
+        "fewest servers worth what is missing of promises now, and now or after one more loss of an MSB or another domain",
         ["when"],
         [("now", totals.missing_now), ("after_one_more_loss", totals.missing_after_loss)]
             .map(|(when, missing)| ([when.to_owned()], missing as f64)),
     )?;
     let mut rows: Vec<&Certified> =
-        certificate.rows.iter().filter(|row| row.msb_buffer && shown(row)).collect();
-    let margin =
-        |row: &Certified| (row.left - row.capacity).min(row.left_at_once - row.needed_at_once());
-    rows.sort_by_key(|row| (margin(row), &row.reservation_id));
+        certificate.rows.iter().filter(|row| row.survives_a_loss() && shown(row)).collect();
+    rows.sort_by_key(|row| (row.margin(), &row.reservation_id));
     rows.truncate(RESERVATIONS_MAX);
     let name = |row: &Certified| [row.reservation_id.to_string()];
     page.gauges(
@@ -269,19 +267,19 @@ fn certified(
     )?;
     page.gauges(
         "ras_reservation_survivors_rru",
-        "RRU left within 30 minutes of the worst MSB loss, by reservation",
+        "RRU left within 30 minutes of the worst loss of an MSB or another domain that it survives, by reservation",
         ["reservation"],
-        rows.iter().map(|row| (name(row), row.left.to_f64())),
+        rows.iter().map(|row| (name(row), row.left_after_loss().to_f64())),
     )?;
     page.gauges(
         "ras_reservation_survivors_at_once_rru",
-        "least RRU left at once after an MSB loss, by reservation",
+        "least RRU left at once after such a loss, by reservation",
         ["reservation"],
-        rows.iter().map(|row| (name(row), row.left_at_once.to_f64())),
+        rows.iter().map(|row| (name(row), row.left_at_once_after_loss().to_f64())),
     )?;
     page.gauges(
         "ras_reservation_promised_at_once_rru",
-        "RRU required at once after any MSB loss, by reservation",
+        "RRU required at once after any such loss, by reservation",
         ["reservation"],
         rows.iter().map(|row| (name(row), row.needed_at_once().to_f64())),
     )?;
@@ -293,7 +291,7 @@ fn certified(
     )?;
     page.gauges(
         "ras_reservation_promised_rru",
-        "promised RRU, by reservation: required now and within 30 minutes of any MSB loss",
+        "promised RRU, by reservation: required now and within 30 minutes of any such loss",
         ["reservation"],
         rows.iter().map(|row| (name(row), row.capacity.to_f64())),
     )

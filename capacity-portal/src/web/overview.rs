@@ -209,10 +209,10 @@ fn affected(of: &Overview, standing: Standing) -> Markup {
             @let figures = row.figures();
             li { a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } " ("
                 (row.owner) "): has " (number::rru(figures.held)) " of " (number::rru(figures.promised)) " RRU now"
-                @if row.msb_buffer {
-                    ", after one more loss " (number::rru(row.left)) " within 30 minutes"
+                @if row.survives_a_loss() {
+                    ", after one more loss " (number::rru(row.left_after_loss())) " within 30 minutes"
                     @if row.maintained > Rru::ZERO {
-                        " and " (number::rru(row.left_at_once)) " of " (number::rru(row.needed_at_once())) " at once; "
+                        " and " (number::rru(row.left_at_once_after_loss())) " of " (number::rru(row.needed_at_once())) " at once; "
                         (number::rru(row.maintained)) " in maintenance"
                     }
                 }
@@ -226,15 +226,13 @@ fn affected(of: &Overview, standing: Standing) -> Markup {
 /// While maintenance is under way: the reservation with the smallest margin over its promise.
 fn under_maintenance(of: &Overview) -> Markup {
     let rows = of.summary.held.certificate.rows.iter();
-    let touched = rows.filter(|row| row.msb_buffer && row.maintained > Rru::ZERO);
-    let margin =
-        |row: &&Certified| (row.left - row.capacity).min(row.left_at_once - row.needed_at_once());
+    let touched = rows.filter(|row| row.survives_a_loss() && row.maintained > Rru::ZERO);
     html! {
-        @if let Some(row) = touched.min_by_key(margin) {
+        @if let Some(row) = touched.min_by_key(|row| row.margin()) {
             p { "Maintenance is under way. The reservation with the smallest margin is "
-                a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } ": the worst MSB loss would leave "
-                (number::rru(row.left_at_once)) " RRU at once (" (number::rru(row.needed_at_once())) " needed), "
-                (number::rru(row.left)) " within 30 minutes (" (number::rru(row.capacity)) " needed)." }
+                a href=(link::reservation(&row.reservation_id)) { (row.reservation_id) } ": the worst loss would leave "
+                (number::rru(row.left_at_once_after_loss())) " RRU at once (" (number::rru(row.needed_at_once())) " needed), "
+                (number::rru(row.left_after_loss())) " within 30 minutes (" (number::rru(row.capacity)) " needed)." }
         }
     }
 }

@@ -10,7 +10,8 @@ use crate::http::auth::Role;
 use crate::region_summary::RegionSummary;
 use api_types::problem::FieldError;
 use fleet::{
-    DatacenterName, HardwareTypeIx, HardwareTypeName, Name, PRIORITY_DEFAULT, ReservationKind,
+    DatacenterName, HardwareTypeIx, HardwareTypeName, Name, PRIORITY_DEFAULT, PartitionName,
+    ReservationKind,
 };
 use maud::{Markup, html};
 
@@ -144,7 +145,7 @@ impl FormView<'_> {
         datacenters.iter().map(|of| &of.id).collect()
     }
 
-    fn partitions(&self) -> impl Iterator<Item = &Name> + Clone {
+    fn partitions(&self) -> impl Iterator<Item = &PartitionName> + Clone {
         let partitions = self.summary.map_or(&[][..], |summary| &summary.region().partitions);
         partitions.iter().map(|of| &of.name)
     }
@@ -288,7 +289,7 @@ impl FormView<'_> {
     /// Spread, datacenters, replicas and host profile: most requests leave them empty.
     fn placement(&self) -> Markup {
         let datacenters = self.datacenters();
-        let survives = |name: &Name| format!("{SURVIVES}{name}");
+        let survives = |name: &PartitionName| format!("{SURVIVES}{name}");
         let allowed = |name: &DatacenterName| format!("{ALLOWED}{name}");
         let shares: Vec<String> =
             datacenters.iter().map(|name| format!("{AFFINITY}{name}")).collect();

@@ -206,7 +206,10 @@ fn state_word(row: &ReservationAudit, summary: &RegionSummary) -> &'static str {
     match summary.figures(row).standing() {
         Standing::Short => "short",
         Standing::AtRisk => "at_risk",
-        Standing::Guaranteed if row.kind == ReservationKind::Guaranteed && row.msb_buffer => {
+        Standing::Guaranteed
+            if row.kind == ReservationKind::Guaranteed
+                && (row.msb_buffer || !row.partitions.is_empty()) =>
+        {
             "guaranteed"
         }
         Standing::Guaranteed => "complete",

@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use broker::{Decommission, EditError};
 
-use fleet::Name;
+use fleet::DomainName;
 use fleet::edit::{Racked, Relocated, ServerDomains, ServerEdit, WrongField};
 use maud::{Markup, html};
 use report::number;
@@ -68,7 +68,7 @@ async fn page(
                         } }
                     div.field { label for="list" { "One server per line, columns separated by commas" }
                         textarea #list name="list" rows="10" required spellcheck="false" aria-describedby="list-hint" { (form.list) }
-                        span.hint #list-hint { "MSB and datacenter are optional if the rack or the MSB exists. Fault domains are those of the rack; "
+                        span.hint #list-hint { "MSB and datacenter are optional if the rack or the MSB exists. Fault domains are those that all servers of the rack share; "
                             code { "switch=sw1" } " says another one, " code { "switch=" } " none" } }
                     div.actions { button type="submit" { "Preview" } }
                 }
@@ -141,9 +141,10 @@ fn read(form: &EditForm) -> Result<ServerEdit, EditError> {
         let cells = line.split(',').map(str::trim);
         // Fault domains: `switch=sw1`, or `switch=` for none.
         let (domains, cells): (Vec<&str>, Vec<&str>) = cells.partition(|cell| cell.contains('='));
+        let named = domains.len();
         let domains: ServerDomains = (domains.iter().filter_map(|cell| cell.split_once('=')))
             .map(|(partition, domain)| {
-                (partition.into(), Some(domain.into()).filter(|of: &Name| !of.is_empty()))
+                (partition.into(), Some(domain.into()).filter(|of: &DomainName| !of.is_empty()))
             })
             .collect();
         let cell = |at: usize| cells.get(at).copied().filter(|cell| !cell.is_empty());
@@ -151,6 +152,10 @@ fn read(form: &EditForm) -> Result<ServerEdit, EditError> {
             wrong.push(WrongField::new(format!("servers[{position}]"), "malformed", detail));
         };
         match (form.what.as_str(), cell(0), cell(1), cell(2)) {
+            _ if domains.len() < named => reject("a partition is named twice"),
+            ("remove" | "drain", ..) if named > 0 => {
+                reject("a server that leaves has no fault domain")
+            }
             ("add", Some(server), Some(rack), Some(hardware_type)) if cells.len() <= 6 => {
                 let power_watts = cell(5).map(str::parse).transpose();
                 match power_watts {

@@ -138,7 +138,7 @@ fn quote(
         },
         msb_buffer: ix.is_some_and(|ix| after.reservations[ix.ix()].msb_buffer),
         survives: (ix.iter().flat_map(|ix| &after.reservations[ix.ix()].survives))
-            .map(|of| after.partitions[of.ix()].name.clone())
+            .map(|of| after.partitions[of.ix()].name.clone().into())
             .collect(),
         cost: MoveCost { acquired: moves.len(), ..MoveCost::default() },
         sources: Vec::new(),

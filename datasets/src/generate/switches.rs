@@ -2,7 +2,7 @@
 
 use super::hardware::Floor;
 use super::services::Service;
-use fleet::{Name, PartitionColumn, PartitionParts, SurvivesRow};
+use fleet::{DomainName, PartitionColumn, PartitionParts, SurvivesRow};
 
 /// The name of the partition.
 const SWITCH: &str = "switch";
@@ -14,7 +14,7 @@ const SWITCH: &str = "switch";
 pub(super) fn add(floor: &Floor, services: &[Service], switches: usize) -> PartitionParts {
     let racks = floor.racks.len();
     let digits = switches.saturating_sub(1).to_string().len();
-    let names: Vec<Name> =
+    let names: Vec<DomainName> =
         (0..switches).map(|number| format!("switch-{number:0digits$}").into()).collect();
     let half = racks / switches / 2;
     let of_rack = |rack: usize| (rack + half) % racks * switches / racks;

@@ -3,7 +3,7 @@
 use super::error::{FieldError, FieldRule, ImportError};
 use super::sheet::{Column, Line, Sheet, Wrong};
 use crate::table::NamePool;
-use fleet::{DOMAIN_COLUMN_PREFIX, Name, PartitionColumn};
+use fleet::{DOMAIN_COLUMN_PREFIX, PartitionColumn, PartitionName};
 
 /// The name of the partition of a column.
 fn partition(column: &str) -> &str {
@@ -28,7 +28,7 @@ pub(super) fn read<'o>(
         let mut domains = Vec::new();
         for line in sheet.lines() {
             if let Some(domain) = wrong.take(line.optional_name(column)).flatten() {
-                domains.push((line.text(id).into(), pool.intern(domain)));
+                domains.push((line.text(id).into(), pool.intern(domain).into()));
             }
         }
         found.push(PartitionColumn { name: partition(name).into(), domains });
@@ -46,8 +46,8 @@ pub(super) fn survives(
     line: Line,
     column: Column,
     known: &[PartitionColumn],
-) -> Result<Vec<Name>, FieldError> {
-    let mut survives: Vec<Name> = Vec::new();
+) -> Result<Vec<PartitionName>, FieldError> {
+    let mut survives: Vec<PartitionName> = Vec::new();
     for name in line.text(column).split('|').filter(|name| !name.is_empty()) {
         let Some(of) = known.iter().find(|of| *of.name == *name) else {
             let value = name.to_owned();

@@ -9,8 +9,8 @@ use super::sheet::{Column, Line, Sheet, Wrong};
 use super::summary::ImportSummary;
 use fleet::{
     AffinityRow, AllowedDatacenterRow, DatacenterName, HardwareTypeName, Name, OwnerName,
-    PRIORITY_DEFAULT, ReservationColumns, ReservationKind, ReservationName, ReservationRow, Rru,
-    RruRow, SHARED_BUFFER_PREFIX, SurvivesRow,
+    PRIORITY_DEFAULT, PartitionName, ReservationColumns, ReservationKind, ReservationName,
+    ReservationRow, Rru, RruRow, SHARED_BUFFER_PREFIX, SurvivesRow,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -38,7 +38,7 @@ pub(super) struct Request {
     /// `None`: not in the files; `Some(None)`: no replica rule.
     pub(super) replicas: Option<Option<PerMsb>>,
     /// The partitions of which it survives the loss of any one domain; `None`: the files do not say.
-    pub(super) survives: Option<Vec<Name>>,
+    pub(super) survives: Option<Vec<PartitionName>>,
 }
 
 /// What a request may say beside that, and has a default.

@@ -240,11 +240,14 @@ impl<'a> Taken<'a> {
         lens: usize,
     ) -> Taken<'a> {
         let mut taken = Taken::default();
+        let none = BTreeMap::new();
+        let shares = view.reservations.get(reservation).map_or(&none, |of| &of.by_domain[lens]);
         for site in servers.iter().filter_map(|id| view.sites.get(id)) {
             if let Some((_, value)) = site.held[lens].as_ref().filter(|of| of.0 == *reservation) {
                 taken.all += *value;
                 *taken.by_msb.entry(&site.msb).or_default() += *value;
-                for domain in &site.domains {
+                let counts = |at: &&Domain| shares.contains_key(*at);
+                for domain in site.domains.iter().filter(counts) {
                     *taken.by_domain.entry(domain).or_default() += *value;
                 }
             }

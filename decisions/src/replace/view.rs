@@ -5,7 +5,7 @@ use crate::place::PlaceLimits;
 use crate::region::{Region, ServerState};
 use chrono::{DateTime, Utc};
 use fleet::{
-    HardwareTypeIx, HardwareTypeName, MoveOrigin, MsbIx, MsbName, Name, RegionSnapshot,
+    HardwareTypeIx, HardwareTypeName, MoveOrigin, MsbIx, MsbName, PartitionName, RegionSnapshot,
     ReservationIx, ReservationKind, ReservationName, Rru, Server, ServerIx, ServerName,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,7 +62,7 @@ pub struct Spare {
 impl Spare {
     /// The spares of a region outside lost MSBs, ordered by name; of each MSB, hardware type, use and domains of
     /// `partitions` at most `most`, the first by name. A server that its owner takes back from a borrower is a spare.
-    pub fn all(region: &Region, partitions: &BTreeSet<Name>, most: usize) -> Vec<Spare> {
+    pub fn all(region: &Region, partitions: &BTreeSet<PartitionName>, most: usize) -> Vec<Spare> {
         let snapshot = region.snapshot;
         let mut taken: BTreeMap<(MsbIx, HardwareTypeIx, bool, Vec<Domain>), usize> =
             BTreeMap::new();
@@ -153,7 +153,7 @@ impl SpareContext {
     }
 
     /// The partitions that any of the reservations survives.
-    pub fn partitions(&self) -> BTreeSet<Name> {
+    pub fn partitions(&self) -> BTreeSet<PartitionName> {
         self.held.survives.values().flatten().cloned().collect()
     }
 

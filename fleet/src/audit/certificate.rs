@@ -218,6 +218,31 @@ impl Certified {
         enough && self.keeps_quorum(msb) != Some(false)
     }
 
+    /// Whether its capacity is to survive the loss of an MSB or of a domain of another partition.
+    pub fn survives_a_loss(&self) -> bool {
+        self.msb_buffer || self.domains.is_some()
+    }
+
+    /// What the worst of the losses that it is to survive leaves within 30 minutes.
+    pub fn left_after_loss(&self) -> Rru {
+        let msb = self.msb_buffer.then_some(self.left);
+        let least = msb.into_iter().chain(self.domains.map(|of| of.left)).min();
+        least.unwrap_or(self.owned - self.not_recallable)
+    }
+
+    /// The least that any of these losses leaves at once.
+    pub fn left_at_once_after_loss(&self) -> Rru {
+        let msb = self.msb_buffer.then_some(self.left_at_once);
+        let least = msb.into_iter().chain(self.domains.map(|of| of.left_at_once)).min();
+        least.unwrap_or(self.held())
+    }
+
+    /// By how much these losses leave more than what is promised; negative: less.
+    pub fn margin(&self) -> Rru {
+        let later = self.left_after_loss() - self.capacity;
+        later.min(self.left_at_once_after_loss() - self.needed_at_once())
+    }
+
     /// Whether what was promised for the loss of any one domain is kept, at once and within 30 minutes; `None`: nothing
     /// was.
     pub fn survives_domains(&self) -> Option<bool> {

@@ -1,7 +1,7 @@
 //! Domains of partitions that cross MSBs: what a reservation holds in each, server by server.
 
 use super::number::as_rru;
-use crate::id::{Name, PartitionIx, ReservationIx};
+use crate::id::{DomainName, PartitionIx, PartitionName, ReservationIx};
 use crate::rru::Rru;
 use crate::snapshot::RegionSnapshot;
 use serde::Serialize;
@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PartitionLoss {
     /// The partition.
-    pub partition: Name,
+    pub partition: PartitionName,
     /// The domain that has most of the reservation, the first by name of equals; `None` if none has any.
-    pub domain: Option<Name>,
+    pub domain: Option<DomainName>,
     /// RRU there.
     #[serde(rename = "lost_rru", serialize_with = "as_rru")]
     pub lost: Rru,

@@ -1,12 +1,12 @@
 //! Fault domains of servers that are racked, moved and decommissioned: those of their rack, unless the edit says otherwise.
 
 use super::{ServerEdit, WrongField, check_name, listed};
-use crate::id::{Name, RackName, ServerName};
+use crate::id::{DomainName, PartitionName, RackName, ServerName};
 use crate::parts::SnapshotParts;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The domains of a server by partition; null: it is in none.
-pub type ServerDomains = BTreeMap<Name, Option<Name>>;
+pub type ServerDomains = BTreeMap<PartitionName, Option<DomainName>>;
 
 /// Changes the domains of the servers of an edit. `parts` has their racks after the edit.
 pub(super) fn connect(parts: &mut SnapshotParts, edit: &ServerEdit, wrong: &mut Vec<WrongField>) {
@@ -19,7 +19,7 @@ pub(super) fn connect(parts: &mut SnapshotParts, edit: &ServerEdit, wrong: &mut 
         }
         ServerEdit::Remove(_) | ServerEdit::Drain(_) => Vec::new(),
     };
-    let partitions: BTreeSet<Name> =
+    let partitions: BTreeSet<PartitionName> =
         parts.crossing.partitions.iter().map(|of| of.name.clone()).collect();
     for (nr, (_, _, domains)) in rows.iter().enumerate() {
         let field = format!("servers[{nr}].domains");
@@ -49,13 +49,13 @@ pub(super) fn connect(parts: &mut SnapshotParts, edit: &ServerEdit, wrong: &mut 
         .map(|row| (&row.server_id, &row.rack))
         .collect();
     for partition in &mut parts.crossing.partitions {
-        let of: BTreeMap<&ServerName, &Name> =
+        let of: BTreeMap<&ServerName, &DomainName> =
             partition.domains.iter().map(|(server, domain)| (server, domain)).collect();
-        let mut shared: BTreeMap<&RackName, BTreeSet<Option<&Name>>> = BTreeMap::new();
+        let mut shared: BTreeMap<&RackName, BTreeSet<Option<&DomainName>>> = BTreeMap::new();
         for (server, rack) in &mates {
             shared.entry(rack).or_default().insert(of.get(server).copied());
         }
-        let mut connected: Vec<(ServerName, Name)> = Vec::new();
+        let mut connected: Vec<(ServerName, DomainName)> = Vec::new();
         for (nr, (server, rack, said)) in rows.iter().enumerate() {
             let domain = match (said.get(&partition.name), shared.get(rack)) {
                 (Some(said), _) => said.clone(),

@@ -11,10 +11,14 @@ const HOLDERS_MAX: usize = 12;
 
 impl fmt::Display for Explanation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let buffer = match (self.kind, self.msb_buffer) {
-            ("guaranteed", true) => ", survives the loss of any one MSB",
-            ("guaranteed", false) => ", without embedded buffer",
-            _ => "",
+        let domains = self.msb_buffer.then_some("MSB").into_iter();
+        let domains: Vec<&str> = domains.chain(self.survives.iter().map(|of| &**of)).collect();
+        let buffer = match (self.kind, domains.is_empty()) {
+            ("guaranteed", false) => {
+                format!(", survives the loss of any one {}", domains.join(" or "))
+            }
+            ("guaranteed", true) => ", without embedded buffer".to_owned(),
+            _ => String::new(),
         };
         writeln!(
             out,

@@ -7,7 +7,7 @@ use super::relax::{self, Relaxation};
 use super::text::amounts;
 use super::{Explainer, Shortfall};
 use crate::audit::ByDomain;
-use crate::id::{Name, ReservationIx};
+use crate::id::{DomainName, PartitionName, ReservationIx};
 use crate::rru::Rru;
 use crate::snapshot::RegionSnapshot;
 use crate::targets::Targets;
@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 /// What the worst loss of a domain takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WorstDomain {
-    partition: Name,
-    domain: Name,
+    partition: PartitionName,
+    domain: DomainName,
     lost: Rru,
     assigned: Rru,
 }

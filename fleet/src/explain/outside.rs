@@ -1,15 +1,15 @@
 //! Servers outside of the fault domains whose loss a reservation must survive, counted.
 
 use super::text::amounts;
-use crate::id::{Name, PartitionIx, ReservationIx};
+use crate::id::{DomainName, PartitionIx, PartitionName, ReservationIx};
 use crate::partition::Partition;
 use crate::rru::Rru;
 use crate::snapshot::RegionSnapshot;
 
 /// Servers outside of one domain.
 pub(super) struct Outside {
-    partition: Name,
-    domain: Name,
+    partition: PartitionName,
+    domain: DomainName,
     /// RRU of them.
     pub(super) rru: Rru,
 }

@@ -114,7 +114,8 @@ async fn outage_recalls_maintenance_in_other_msbs() {
     }
     lose(&place, "power", "m7", place.broker.clock().await.expect("asked")).await;
     assert_eq!(serves(&place).await, 54, "at once");
-    until(mover.run(), async || is(&place, one, MaintenanceState::Recalling).await).await;
+    // On a loaded machine it may be over before this looks.
+    until(mover.run(), async || !is(&place, one, MaintenanceState::Active).await).await;
     let recall = window(&place, one).await.recall.expect("it is recalled");
     assert_eq!((recall.servers, recall.refused), (2, 0));
     assert!((recall.due_at - recall.ordered_at).num_minutes().abs_diff(20) <= 1);

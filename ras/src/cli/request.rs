@@ -169,7 +169,7 @@ pub struct ChangeOptions {
     /// Guarantee capacity despite the loss of any one domain of this partition, such as switch; may be repeated
     #[arg(long, value_name = "PARTITION")]
     pub survives: Vec<String>,
-    /// Guarantee capacity despite the loss of no domain but an MSB
+    /// Survive the loss of no partition's domains any more
     #[arg(long, conflicts_with = "survives")]
     pub survives_none: bool,
     /// Number of replicas of the data it stores

@@ -6,9 +6,9 @@
 use crate::snapshot::domains;
 use crate::snapshot::region_read::Stored;
 use fleet::{
-    Coverage, Name, PartitionColumn, PartitionParts, RegionSnapshot, ReservationColumns,
-    ReservationKind, ReservationName, ReservationRow, ServerColumns, ServerName, ServerRow,
-    SnapshotError, SnapshotParts, is_stand_in,
+    Coverage, DomainName, PartitionColumn, PartitionName, PartitionParts, RackName, RegionSnapshot,
+    ReservationColumns, ReservationKind, ReservationName, ReservationRow, ServerColumns,
+    ServerName, ServerRow, SnapshotError, SnapshotParts, is_stand_in,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,6 +21,19 @@ pub(crate) struct Merged {
     pub(crate) still_held: BTreeMap<ReservationName, usize>,
 }
 
+/// An inventory cannot be merged with the store.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says what it is")]
+pub enum MergeError {
+    #[error(transparent)]
+    Rule(#[from] SnapshotError),
+    #[error(
+        "server {server:?} is new in rack {rack:?}, and the inventory does not say its domain of {partition:?}, which \
+         reservations survive: the servers of the rack have several or none are known. Import it with a column of domains (`ras snapshot import --domain`)"
+    )]
+    NoDomain { server: ServerName, rack: RackName, partition: PartitionName },
+}
+
 /// Merges an inventory with the store.
 ///
 /// # Errors
@@ -29,7 +42,7 @@ pub(crate) fn merge(
     stored: &Stored,
     inventory: SnapshotParts,
     coverage: &Coverage,
-) -> Result<Merged, SnapshotError> {
+) -> Result<Merged, MergeError> {
     let mut parts = inventory;
     if let Some(region) = &stored.region {
         if !coverage.weights {
@@ -42,7 +55,7 @@ pub(crate) fn merge(
     servers(stored, &mut parts, &coverage.servers);
     let still_held = reservations(stored, &mut parts, coverage);
     if !coverage.servers.domains {
-        keep_partitions(stored, &mut parts);
+        keep_partitions(stored, &mut parts)?;
     }
     let PartitionParts { partitions, survives } = &mut parts.crossing;
     domains::add_survived(partitions, survives.iter().map(|row| &row.partition));
@@ -63,18 +76,60 @@ fn servers(stored: &Stored, parts: &mut SnapshotParts, known: &ServerColumns) {
     }
 }
 
-/// The stored partitions that the inventory has no column of, for the servers of the inventory.
-fn keep_partitions(stored: &Stored, parts: &mut SnapshotParts) {
-    let named: BTreeSet<Name> =
+/// The stored partitions that the inventory has no column of, for the servers of the inventory. A server that is new or in
+/// another rack gets the domain that the stored servers of its rack share.
+fn keep_partitions(stored: &Stored, parts: &mut SnapshotParts) -> Result<(), MergeError> {
+    let named: BTreeSet<PartitionName> =
         parts.crossing.partitions.iter().map(|column| column.name.clone()).collect();
-    for column in stored.partitions.iter().filter(|column| !named.contains(&column.name)) {
-        // Servers are in order of name.
-        let there = |server: &ServerName| {
-            parts.servers.binary_search_by(|row| row.server_id.cmp(server)).is_ok()
-        };
-        let domains = column.domains.iter().filter(|(server, _)| there(server)).cloned().collect();
-        parts.crossing.partitions.push(PartitionColumn { name: column.name.clone(), domains });
+    let kept = stored.partitions.iter().filter(|column| !named.contains(&column.name));
+    let kept: Vec<&PartitionColumn> = kept.collect();
+    if kept.is_empty() {
+        return Ok(());
     }
+    let stored_rack = |server: &ServerName| {
+        let found = stored.servers.binary_search_by(|(row, _)| row.server_id.cmp(server));
+        found.ok().map(|at| &stored.servers[at].0.rack)
+    };
+    let stays = |row: &&ServerRow| stored_rack(&row.server_id) == Some(&row.rack);
+    let moved: Vec<&ServerRow> = parts.servers.iter().filter(|row| !stays(row)).collect();
+    let racks: BTreeSet<&RackName> = moved.iter().map(|row| &row.rack).collect();
+    let mates = stored.servers.iter().map(|(row, _)| row).filter(|row| racks.contains(&row.rack));
+    let mates: Vec<&ServerRow> = mates.collect();
+    let mut columns = Vec::new();
+    for column in kept {
+        let of: BTreeMap<&ServerName, &DomainName> =
+            column.domains.iter().map(|(server, domain)| (server, domain)).collect();
+        let mut shared: BTreeMap<&RackName, BTreeSet<Option<&DomainName>>> = BTreeMap::new();
+        for row in &mates {
+            shared.entry(&row.rack).or_default().insert(of.get(&row.server_id).copied());
+        }
+        let survived = parts.crossing.survives.iter().any(|row| row.partition == column.name);
+        let mut domains: Vec<(ServerName, DomainName)> = Vec::new();
+        for row in parts.servers.iter().filter(stays) {
+            let domain = of.get(&row.server_id);
+            domains.extend(domain.map(|domain| (row.server_id.clone(), (*domain).clone())));
+        }
+        for row in &moved {
+            match shared.get(&row.rack).filter(|of| of.len() == 1).and_then(BTreeSet::first) {
+                Some(domain) => {
+                    domains.extend(domain.map(|of| (row.server_id.clone(), of.clone())));
+                }
+                None if survived => {
+                    let (server, rack) = (row.server_id.clone(), row.rack.clone());
+                    return Err(MergeError::NoDomain {
+                        server,
+                        rack,
+                        partition: column.name.clone(),
+                    });
+                }
+                None => {}
+            }
+        }
+        domains.sort_unstable();
+        columns.push(PartitionColumn { name: column.name.clone(), domains });
+    }
+    parts.crossing.partitions.extend(columns);
+    Ok(())
 }
 
 /// Columns not named here keep their stored value.

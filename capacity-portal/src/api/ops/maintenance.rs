@@ -18,7 +18,7 @@ use broker::{
     MaintenancePreview, MaintenanceRefusal, MaintenanceRequest, State as _, WindowId,
 };
 use decisions::domains::{Domain, Loss};
-use fleet::{ReservationName, Scope};
+use fleet::{MsbName, ReservationName, Scope};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -200,7 +200,8 @@ fn numbers(refusal: &MaintenanceRefusal) -> Vec<(&'static str, Value)> {
         MaintenanceRefusal::Guarantee { left, msb, blocking, instead } => vec![
             ("blocked_by", json!(blocking)),
             ("reservation", json!(left.reservation)),
-            lost(left.lost.as_ref()),
+            ("lost_msb", json!(lost_msb(left.lost.as_ref()))),
+            ("lost_domain", lost_domain(left.lost.as_ref())),
             ("needed_at_once_rru", json!(left.needed_at_once.to_f64())),
             ("left_at_once_rru", json!(left.left_at_once.to_f64())),
             ("needed_rru", json!(left.needed.to_f64())),
@@ -212,14 +213,21 @@ fn numbers(refusal: &MaintenanceRefusal) -> Vec<(&'static str, Value)> {
     }
 }
 
-/// The loss that is assumed: `lost_msb`, null without one, or `lost_domain`.
-fn lost(lost: Option<&Loss>) -> (&'static str, Value) {
+/// The MSB that is assumed lost, if one is.
+fn lost_msb(lost: Option<&Loss>) -> Option<&MsbName> {
     match lost {
-        None => ("lost_msb", Value::Null),
-        Some(Loss::Msb(msb)) => ("lost_msb", json!(msb)),
+        Some(Loss::Msb(msb)) => Some(msb),
+        _ => None,
+    }
+}
+
+/// The domain of another partition that is assumed lost, if one is.
+fn lost_domain(lost: Option<&Loss>) -> Value {
+    match lost {
         Some(Loss::Domain(Domain { partition, name })) => {
-            ("lost_domain", json!({ "partition": partition, "domain": name }))
+            json!({ "partition": partition, "domain": name })
         }
+        _ => Value::Null,
     }
 }
 

@@ -45,7 +45,8 @@ struct RackedBody {
     /// Typical power draw under load.
     power_watts: Option<f64>,
     /// Fault domains by partition, null for none; absent: those that all servers of the rack share.
-    domains: Option<BTreeMap<String, Option<String>>>,
+    #[schema(required = false)]
+    domains: BTreeMap<String, Option<String>>,
 }
 
 /// Servers to rack.
@@ -77,7 +78,8 @@ struct MovedBody {
     msb: Option<String>,
     rack: String,
     /// Fault domains by partition, null for none; absent: those that all servers of the rack share.
-    domains: Option<BTreeMap<String, Option<String>>>,
+    #[schema(required = false)]
+    domains: BTreeMap<String, Option<String>>,
 }
 
 /// Servers to move to other racks.

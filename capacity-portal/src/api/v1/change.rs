@@ -15,7 +15,7 @@ use broker::{Contract, GrantPolicy, Labels, RequestChangeKind, RequestSpec, RruP
 use chrono::{DateTime, Utc};
 use fleet::{
     CapacityRequest, DatacenterName, HardwareTypeName, Name, OwnerName, PRIORITY_DEFAULT,
-    RegionSnapshot, ReservationName, Rru, SHARED_BUFFER_PREFIX,
+    PartitionName, RegionSnapshot, ReservationName, Rru, SHARED_BUFFER_PREFIX,
 };
 use schema::{LABEL_CHARS_MAX, LABELS_MAX};
 use serde_json::{Map, Value};
@@ -363,7 +363,7 @@ fn read_survives(
     region: Option<&RegionSnapshot>,
 ) {
     const FIELD: &str = "survives";
-    let survives: Option<Vec<Name>> = fields.optional(FIELD, "a list of partitions");
+    let survives: Option<Vec<PartitionName>> = fields.optional(FIELD, "a list of partitions");
     let Some(survives) = survives else { return };
     for (at, name) in survives.iter().enumerate() {
         let field = format!("{FIELD}[{at}]");

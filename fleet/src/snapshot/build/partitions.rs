@@ -2,7 +2,7 @@
 
 use super::Builder;
 use crate::error::{Rule, SnapshotError, Table};
-use crate::id::{Name, PartitionIx, ServerName};
+use crate::id::{DomainName, PartitionIx, ServerName};
 use crate::partition::{DOMAIN_COLUMN_PREFIX, MSB_PARTITION, Partition};
 use crate::parts::SnapshotParts;
 use crate::reservation::ReservationKind;
@@ -19,15 +19,15 @@ pub(super) fn partitions(parts: &SnapshotParts) -> Result<Vec<Partition>, Snapsh
         if &*column.name == MSB_PARTITION {
             return Err(broken(table, label, Rule::PartitionOfMsbs));
         }
-        let mut of: BTreeMap<&ServerName, &Name> = BTreeMap::new();
+        let mut of: BTreeMap<&ServerName, &DomainName> = BTreeMap::new();
         for (server, domain) in &column.domains {
             check_name(table, server, "a fault domain", domain)?;
             if of.insert(server, domain).is_some() {
                 return Err(broken(table, server.as_ref(), Rule::Duplicate));
             }
         }
-        let names: BTreeSet<&Name> = of.values().copied().collect();
-        let position: BTreeMap<&Name, u32> = names.iter().copied().zip(0..).collect();
+        let names: BTreeSet<&DomainName> = of.values().copied().collect();
+        let position: BTreeMap<&DomainName, u32> = names.iter().copied().zip(0..).collect();
         let of_servers = (parts.servers.iter())
             .map(|row| of.remove(&row.server_id).map(|domain| position[domain]))
             .collect();

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use fleet::{
-    AheadParts, MsbName, Name, PartitionColumn, RackName, RegionSnapshot, Reservation,
+    AheadParts, DomainName, MsbName, Name, PartitionColumn, RackName, RegionSnapshot, Reservation,
     ReservationKind, Scope, ServerName, ServerRow, SnapshotParts, UnavailabilityKind,
     UnavailabilityRow,
 };
@@ -92,7 +92,8 @@ pub(super) fn week(
     for arrival in scenario.arrivals.iter().filter(|arrival| arrival.week == week) {
         let known = before.servers.len();
         arrive(&mut before.servers, arrival);
-        connect(&before.servers, known, &mut before.crossing.partitions);
+        let is_there = |server: &ServerName| today.server(server).is_some();
+        connect(&before.servers, known, is_there, &mut before.crossing.partitions);
     }
     before
 }
@@ -142,12 +143,19 @@ fn arrive(servers: &mut Vec<ServerRow>, arrival: &Arrival) {
 }
 
 /// Gives the servers from position `known` on the fault domains of others in their MSB: each rack that arrives those of a
-/// rack that is there, in turn.
-fn connect(servers: &[ServerRow], known: usize, partitions: &mut [PartitionColumn]) {
+/// rack of today, in turn. `is_there`: whether a server is there today.
+fn connect(
+    servers: &[ServerRow],
+    known: usize,
+    is_there: impl Fn(&ServerName) -> bool,
+    partitions: &mut [PartitionColumn],
+) {
     if partitions.is_empty() {
         return;
     }
-    let (there, arrived) = servers.split_at(known);
+    let (before, arrived) = servers.split_at(known);
+    let (there, earlier): (Vec<&ServerRow>, Vec<&ServerRow>) =
+        before.iter().partition(|row| is_there(&row.server_id));
     // The first server by name of each rack.
     let mut racks: BTreeMap<&MsbName, BTreeMap<&RackName, &ServerName>> = BTreeMap::new();
     for row in there {
@@ -156,7 +164,12 @@ fn connect(servers: &[ServerRow], known: usize, partitions: &mut [PartitionColum
     }
     let racks: BTreeMap<&MsbName, Vec<&ServerName>> =
         racks.into_iter().map(|(msb, first)| (msb, first.into_values().collect())).collect();
-    let mut next: BTreeMap<&MsbName, usize> = BTreeMap::new();
+    let mut racks_arrived: BTreeMap<&MsbName, BTreeSet<&RackName>> = BTreeMap::new();
+    for row in earlier {
+        racks_arrived.entry(&row.msb).or_default().insert(&row.rack);
+    }
+    let mut next: BTreeMap<&MsbName, usize> =
+        racks_arrived.into_iter().map(|(msb, racks)| (msb, racks.len())).collect();
     let mut like: BTreeMap<&RackName, &ServerName> = BTreeMap::new();
     for row in arrived {
         let Some(models) = racks.get(&row.msb) else { continue };
@@ -167,13 +180,13 @@ fn connect(servers: &[ServerRow], known: usize, partitions: &mut [PartitionColum
         });
     }
     for partition in partitions {
-        let of: BTreeMap<&ServerName, &Name> =
+        let of: BTreeMap<&ServerName, &DomainName> =
             partition.domains.iter().map(|(server, domain)| (server, domain)).collect();
         let domain = |row: &ServerRow| {
             let model = like.get(&row.rack)?;
             Some((row.server_id.clone(), (*of.get(model)?).clone()))
         };
-        let more: Vec<(ServerName, Name)> = arrived.iter().filter_map(domain).collect();
+        let more: Vec<(ServerName, DomainName)> = arrived.iter().filter_map(domain).collect();
         partition.domains.extend(more);
     }
 }
@@ -258,13 +271,21 @@ mod tests {
         let arrival = Arrival { week: 1, hardware_type: "A".into(), place, servers, line: 2 };
         arrive(&mut all, &arrival);
         let mut partitions = [switch];
-        connect(&all, 3, &mut partitions);
+        let is_there = |server: &ServerName| server.starts_with('s');
+        connect(&all, 3, is_there, &mut partitions);
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for (_, domain) in &partitions[0].domains {
             *counts.entry(domain).or_default() += 1;
         }
         // Of four racks two are like the first one, one like the second, which is in no domain.
         assert_eq!(counts, [("left", 1 + 2 * RACK), ("right", 1 + RACK)].into());
+        // The next arrival goes on where this one has ended: the second rack, in no domain, then the third.
+        let (known, servers) = (all.len(), 2 * RACK);
+        let arrival = Arrival { servers, line: 3, ..arrival };
+        arrive(&mut all, &arrival);
+        connect(&all, known, is_there, &mut partitions);
+        let right = partitions[0].domains.iter().filter(|(_, domain)| &**domain == "right").count();
+        assert_eq!((partitions[0].domains.len(), right), (2 + 4 * RACK, 1 + 2 * RACK));
     }
 
     #[test]
