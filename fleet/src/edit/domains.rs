@@ -1,6 +1,6 @@
 //! Fault domains of servers that are racked, moved and decommissioned: those of their rack, unless the edit says otherwise.
 
-use super::{ServerEdit, WrongField, check_name, listed};
+use super::{WrongField, check_name, listed};
 use crate::id::{DomainName, PartitionName, RackName, ServerName};
 use crate::parts::SnapshotParts;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,17 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The domains of a server by partition; null: it is in none.
 pub type ServerDomains = BTreeMap<PartitionName, Option<DomainName>>;
 
-/// Changes the domains of the servers of an edit. `parts` has their racks after the edit.
-pub(super) fn connect(parts: &mut SnapshotParts, edit: &ServerEdit, wrong: &mut Vec<WrongField>) {
-    let rows: Vec<(&ServerName, &RackName, &ServerDomains)> = match edit {
-        ServerEdit::Add(rows) => {
-            rows.iter().map(|of| (&of.server, &of.rack, &of.domains)).collect()
-        }
-        ServerEdit::Move(rows) => {
-            rows.iter().map(|of| (&of.server, &of.rack, &of.domains)).collect()
-        }
-        ServerEdit::Remove(_) | ServerEdit::Drain(_) => Vec::new(),
-    };
+/// A server that is racked or moved: its name, its rack and what is said of its domains.
+pub(super) type Connected<'a> = (&'a ServerName, &'a RackName, &'a ServerDomains);
+
+/// Changes the domains of servers. `rows`: those that are racked or moved, in racks that `parts` has already; `gone`: those
+/// that are decommissioned.
+pub(super) fn connect(
+    parts: &mut SnapshotParts,
+    rows: &[Connected],
+    gone: &[ServerName],
+    wrong: &mut Vec<WrongField>,
+) {
     let partitions: BTreeSet<PartitionName> =
         parts.crossing.partitions.iter().map(|of| of.name.clone()).collect();
     for (nr, (_, _, domains)) in rows.iter().enumerate() {
@@ -39,10 +39,7 @@ pub(super) fn connect(parts: &mut SnapshotParts, edit: &ServerEdit, wrong: &mut 
     if partitions.is_empty() {
         return;
     }
-    let edited: BTreeSet<&ServerName> = match edit {
-        ServerEdit::Remove(names) | ServerEdit::Drain(names) => names.iter().collect(),
-        _ => rows.iter().map(|of| of.0).collect(),
-    };
+    let edited: BTreeSet<&ServerName> = rows.iter().map(|of| of.0).chain(gone).collect();
     let racks: BTreeSet<&RackName> = rows.iter().map(|of| of.1).collect();
     let mates: Vec<(&ServerName, &RackName)> = (parts.servers.iter())
         .filter(|row| racks.contains(&row.rack) && !edited.contains(&row.server_id))

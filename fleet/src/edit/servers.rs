@@ -1,6 +1,6 @@
 //! Servers that are racked, decommissioned and moved to other racks: many at once, all or none.
 
-use super::domains::{ServerDomains, connect};
+use super::domains::{Connected, ServerDomains, connect};
 use super::{WrongField, check_name, listed};
 use crate::id::{DatacenterName, HardwareTypeName, MsbName, RackName, ReservationName, ServerName};
 use crate::parts::{ReservationRow, ServerRow, SnapshotParts};
@@ -306,7 +306,16 @@ pub fn plan_servers(
         }
     }
     wrong.extend(empty_datacenters(parts, &places));
-    connect(parts, edit, &mut wrong);
+    let (connected, gone): (Vec<Connected>, &[ServerName]) = match edit {
+        ServerEdit::Add(rows) => {
+            (rows.iter().map(|of| (&of.server, &of.rack, &of.domains)).collect(), &[])
+        }
+        ServerEdit::Move(rows) => {
+            (rows.iter().map(|of| (&of.server, &of.rack, &of.domains)).collect(), &[])
+        }
+        ServerEdit::Remove(names) | ServerEdit::Drain(names) => (Vec::new(), names),
+    };
+    connect(parts, &connected, gone, &mut wrong);
     if !wrong.is_empty() {
         return Err(wrong);
     }
