@@ -329,7 +329,7 @@ async fn invalid_maintenance_is_refused_with_numbers() {
         left: Rru::units(20),
     };
     let refused = MaintenanceRefusal::Guarantee {
-        left,
+        left: Box::new(left),
         msb: "msb2".into(),
         blocking: Box::default(),
         instead: vec![],

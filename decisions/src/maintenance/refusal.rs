@@ -22,7 +22,7 @@ pub enum MaintenanceRefusal {
     Share { msb: MsbName, out: u64, servers: u64, most: u64, instead: Vec<MaintenanceAlternative> },
     #[error("{}{}{}", short(left, msb), or_with(instead), ways_out(blocking))]
     Guarantee {
-        left: Left,
+        left: Box<Left>,
         /// The MSB of the servers that would be out.
         msb: MsbName,
         /// Every reservation whose promise blocks it, if nothing else does.
@@ -40,9 +40,12 @@ impl MaintenanceRefusal {
             TooMuch::Share { msb, out, servers, most } => {
                 MaintenanceRefusal::Share { msb, out, servers, most, instead }
             }
-            TooMuch::Guarantee { left, msb } => {
-                MaintenanceRefusal::Guarantee { left, msb, blocking: Box::default(), instead }
-            }
+            TooMuch::Guarantee { left, msb } => MaintenanceRefusal::Guarantee {
+                left: Box::new(left),
+                msb,
+                blocking: Box::default(),
+                instead,
+            },
         }
     }
 
