@@ -3,13 +3,28 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-/// The MSB to lose.
+/// A fault domain of a partition that may cross MSBs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct FaultDomain {
+    /// The partition, such as `switch`.
+    pub partition: String,
+    /// The domain.
+    pub domain: String,
+}
+
+/// What to lose: an MSB or another fault domain, one of the two.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DrillBody {
     /// The MSB.
-    pub msb: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub msb: Option<String>,
+    /// The fault domain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<FaultDomain>,
 }
 
 /// A reservation after the loss.
@@ -26,8 +41,10 @@ pub struct Kept {
     pub promised_rru: f64,
     /// What it has now: owned capacity in service, less what is in maintenance.
     pub held_rru: f64,
-    /// Whether it has an embedded buffer, to survive the loss.
+    /// Whether it has an embedded buffer, to survive the loss of an MSB.
     pub msb_buffer: bool,
+    /// Whether its capacity is to survive this loss.
+    pub covered: bool,
     /// Owned capacity in service, servers in maintenance included.
     pub owned_rru: f64,
     /// Of that, in maintenance.
@@ -44,8 +61,8 @@ pub struct Kept {
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
     pub quorum_rru: Option<f64>,
-    /// Whether it keeps what was promised for this case, at once and within 30 minutes: all of its capacity with an
-    /// embedded buffer, a quorum with a replica rule, nothing in particular without either.
+    /// Whether it keeps what was promised for this case, at once and within 30 minutes: all of its capacity if that is to
+    /// survive the loss, a quorum with a replica rule when an MSB is lost, nothing in particular otherwise.
     pub kept: bool,
 }
 
@@ -115,15 +132,21 @@ pub struct MoverDecisions {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Drill {
-    /// The lost MSB.
-    pub msb: String,
+    /// The lost MSB; null: another fault domain is lost.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub msb: Option<String>,
+    /// The lost fault domain; null: an MSB is lost.
+    #[serde(deserialize_with = "crate::present")]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub domain: Option<FaultDomain>,
     /// Time of the region, by the database's clock.
     pub taken_at: DateTime<Utc>,
     /// Last audit-trail entry at that time.
     pub seq: i64,
     /// Version of the targets.
     pub version: i64,
-    /// Servers of the MSB that no failure has out of service.
+    /// Servers of it that no failure has out of service.
     pub servers_lost: usize,
     /// Of these, servers in use.
     pub servers_lost_in_use: usize,
@@ -131,7 +154,8 @@ pub struct Drill {
     pub all_kept: bool,
     /// Guaranteed reservations, highest priority first.
     pub reservations: Vec<Kept>,
-    /// Decisions of the mover; null: not available in this process.
+    /// Decisions of the mover; null: not available in this process, or none, because it does not detect the loss of a domain
+    /// other than an MSB.
     #[serde(deserialize_with = "crate::present")]
     #[cfg_attr(feature = "schema", schema(required))]
     pub mover: Option<MoverDecisions>,

@@ -23,6 +23,7 @@
 mod api;
 mod archive;
 mod autosize_advice;
+mod drill;
 mod error;
 mod http;
 mod local;

@@ -184,7 +184,8 @@ impl RegionSummary {
 
     /// What the loss of an MSB would take: its servers that are in service or in planned maintenance.
     pub(crate) fn lost_with(&self, msb: MsbIx) -> LostServers {
-        LostServers::of(self.region(), msb)
+        let region = self.region();
+        LostServers::of(region, |_, server| region.msb_of(server) == msb)
     }
 
     /// Reservations with an embedded buffer that own servers in an MSB and would have less than promised
@@ -244,10 +245,14 @@ pub(crate) struct LostServers {
 }
 
 impl LostServers {
-    pub(crate) fn of(region: &RegionSnapshot, msb: MsbIx) -> LostServers {
-        let gone = region.servers.iter();
-        let gone = gone.filter(|server| server.available && region.msb_of(server) == msb);
-        gone.fold(LostServers::default(), |all, server| LostServers {
+    /// Counts those of the servers, with their positions, that are lost.
+    pub(crate) fn of(
+        region: &RegionSnapshot,
+        is_lost: impl Fn(usize, &Server) -> bool,
+    ) -> LostServers {
+        let gone = region.servers.iter().enumerate();
+        let gone = gone.filter(|(at, server)| server.available && is_lost(*at, server));
+        gone.map(|(_, server)| server).fold(LostServers::default(), |all, server| LostServers {
             servers: all.servers + 1,
             in_use: all.in_use + usize::from(server.in_use),
         })

@@ -15,6 +15,7 @@ mod affinity;
 mod buffer;
 mod certificate;
 mod claims;
+mod domain_loss;
 mod holdings;
 mod maintained;
 mod number;
@@ -29,6 +30,7 @@ pub use certificate::{
     needed_at_once,
 };
 pub use claims::{ClaimedMoves, ClaimedPhase1, ClaimedReservation, Claims, Difference};
+pub use domain_loss::{OwnedInDomain, owned_in_domain};
 pub use holdings::Holding;
 pub use maintained::{Maintained, maintained, maintained_between};
 pub(crate) use partitions::ByDomain;

@@ -79,6 +79,19 @@ pub fn not_negative(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Two names.
+///
+/// # Errors
+/// If it is not NAME=NAME.
+pub fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        _ => Err("expected two names, such as switch=sw1".to_owned()),
+    }
+}
+
 /// Reads a name and a number that is finite and not negative, such as `A=1.5`.
 ///
 /// # Errors

@@ -115,6 +115,7 @@ pub(crate) const TYPES: &[(&str, &str)] = &[
     ),
     ("too_many_rows", "The body has too many rows."),
     ("unknown_contract", "The reservation has no churn contract."),
+    ("unknown_domain", "The region has no such fault domain."),
     ("unknown_emergency", "There is no such emergency."),
     ("unknown_file", "The solve has no such file."),
     ("unknown_hardware_type", "The region has no such hardware type."),

@@ -1,9 +1,10 @@
-//! Drills: the simulated loss of an MSB. Nothing is written.
+//! Drills: the simulated loss of an MSB or of another fault domain. Nothing is written.
 
 use super::layout::{NavItem, Page, RegionReader};
 use super::link;
 use super::list::{Answer, Choice, Column, List, Params, Shown};
 use super::ui::{self, Mood};
+use crate::drill::{Drilled, Lost};
 use crate::http::auth::Role;
 use crate::http::list::{ListKind, PAGE, Written};
 use crate::http::{Problem, Site};
@@ -14,7 +15,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use decisions::elastic::Loan;
 use fleet::audit::Certified;
-use fleet::{MsbIx, Rru};
+use fleet::{RegionSnapshot, Rru};
 use maud::{Markup, html};
 use report::number;
 use serde::Serialize;
@@ -46,7 +47,7 @@ fn mood(outcome: &str) -> Mood {
     }
 }
 
-/// A reservation after the loss of the MSB, as the page lists it.
+/// A reservation after the loss, as the page lists it.
 #[derive(Serialize, ToSchema)]
 struct AfterLoss {
     reservation: String,
@@ -63,33 +64,33 @@ struct AfterLoss {
 }
 
 impl AfterLoss {
-    fn new(row: &Certified, lost: MsbIx) -> AfterLoss {
+    fn new(row: &Certified, after: &Drilled) -> AfterLoss {
         AfterLoss {
             reservation: row.reservation_id.to_string(),
-            outcome: OUTCOMES[outcome(row, lost)],
-            kept: row.survives(lost),
+            outcome: OUTCOMES[outcome(row, after)],
+            kept: after.keeps(row),
             priority: row.priority,
             promised_rru: row.capacity.to_f64(),
             held_rru: row.held().to_f64(),
-            left_at_once_rru: row.at_once_after_loss(lost).to_f64(),
-            needed_at_once_rru: row.msb_buffer.then(|| row.needed_at_once().to_f64()),
-            left_rru: row.after_loss(lost).to_f64(),
-            missing_rru: missing(row, lost).to_f64(),
+            left_at_once_rru: after.left_at_once(row).to_f64(),
+            needed_at_once_rru: after.is_covered(row).then(|| row.needed_at_once().to_f64()),
+            left_rru: after.left(row).to_f64(),
+            missing_rru: after.missing(row).to_f64(),
         }
     }
 }
 
-/// Handler of `GET /drills`: the form and the result of the MSB that `msb` names; empty before one is chosen. It writes
-/// nothing, so links to results can be shared.
+/// Handler of `GET /drills`: the form and the result of the loss that `msb` names: an MSB, or a domain as `switch=sw1`; empty
+/// before one is chosen. It writes nothing, so links to results can be shared.
 pub(super) async fn show(
     State(site): State<Site>,
     RegionReader(reader): RegionReader,
     params: Params,
 ) -> Result<Response, Problem> {
     let summary = site.region_summaries.current(&site.region).await?;
-    let msb = params.get("msb").to_owned();
+    let lost = params.get("msb").to_owned();
     let result = match &summary {
-        Some(summary) if !msb.is_empty() => {
+        Some(summary) if !lost.is_empty() => {
             reader.needs(Role::Operator)?;
             match simulate(summary.clone(), params, site.rehearsal.clone()).await? {
                 Answer::File(file) => return Ok(file),
@@ -103,13 +104,19 @@ pub(super) async fn show(
     };
     let body = html! {
         h1 { "Drills" }
-        p.facts { span { "Simulates the loss of an MSB on the current region. Nothing is changed." } }
+        p.facts { span { "Simulates the loss of an MSB or of another fault domain on the current region. Nothing is changed." } }
         form.toolbar method="get" action="/drills" {
-            div.field { label for="msb" { "Lost MSB" }
+            div.field { label for="msb" { "What is lost" }
                 select #msb name="msb" required {
-                    option value="" { "Choose an MSB" }
+                    option value="" { "Choose an MSB or a domain" }
                     @for of in summary.iter().flat_map(|summary| &summary.region().msbs) {
-                        option value=(of.id) selected[*of.id == *msb] { (of.id) }
+                        option value=(of.id) selected[*of.id == *lost] { (of.id) }
+                    }
+                    @for of in summary.iter().flat_map(|summary| &summary.region().partitions) {
+                        optgroup label=(of.name) { @for domain in &of.domains {
+                            @let value = domain_value(&of.name, domain);
+                            option value=(value) selected[value == lost] { (domain) }
+                        } }
                     }
                 } }
             button.main type="submit" { "Simulate" }
@@ -127,30 +134,45 @@ async fn simulate(
     params: Params,
     rehearsal: Option<Arc<dyn Rehearse>>,
 ) -> Result<Answer, Problem> {
-    let msb = params.get("msb");
-    let position = summary.region().msbs.binary_search_by(|of| (*of.id).cmp(msb));
-    let lost = MsbIx::new(position.map_err(|_| {
-        Problem::new(StatusCode::NOT_FOUND, "unknown_msb", format!("there is no MSB {msb:?}"))
-    })?);
+    let name = params.get("msb");
+    let lost = find(summary.region(), name).ok_or_else(|| {
+        let detail = format!("there is no MSB or fault domain {name:?}");
+        Problem::new(StatusCode::NOT_FOUND, "unknown_msb", detail)
+    })?;
     let simulated = spawn_blocking(move || {
-        let capacity = match capacity(&summary, &params, lost)? {
+        let after = Drilled::of(summary.region(), lost);
+        let capacity = match capacity(&summary, &params, &after)? {
             file @ Answer::File(_) => return Ok(file),
             Answer::Part(part) => part,
         };
-        let decisions = rehearsal.map(|of| of.loss(summary.region(), lost));
-        Ok(Answer::Part(result(&summary, lost, &capacity, decisions.as_ref())))
+        let decisions = lost.as_msb().zip(rehearsal);
+        let decisions = decisions.map(|(msb, of)| of.loss(summary.region(), msb));
+        Ok(Answer::Part(result(&summary, &after, &capacity, decisions.as_ref())))
     });
     simulated.await.map_err(|error| crate::region_summary::unreadable(&error))?
 }
 
-/// Reservations with servers in the MSB, and all others that would be short.
-fn concerned(summary: &RegionSummary, lost: MsbIx) -> Vec<&Certified> {
-    let rows = &summary.held.certificate.rows;
-    let concerned = |row: &&Certified| row.by_msb[lost.ix()] > Rru::ZERO || is_short(row, lost);
-    rows.iter().filter(concerned).collect()
+/// The value of a domain in the form.
+fn domain_value(partition: &str, domain: &str) -> String {
+    format!("{partition}={domain}")
 }
 
-fn capacity(summary: &RegionSummary, params: &Params, lost: MsbIx) -> Result<Answer, Problem> {
+/// What a value of the form names; an MSB first.
+fn find(region: &RegionSnapshot, value: &str) -> Option<Lost> {
+    let domain = || {
+        let (partition, domain) = value.split_once('=')?;
+        Lost::domain(region, partition, domain)
+    };
+    Lost::msb(region, value).or_else(domain)
+}
+
+/// Reservations with servers there, and all others that would be short.
+fn concerned<'a>(summary: &'a RegionSummary, after: &Drilled) -> Vec<&'a Certified> {
+    let rows = &summary.held.certificate.rows;
+    rows.iter().filter(|row| after.touches(row) || is_short(row, after)).collect()
+}
+
+fn capacity(summary: &RegionSummary, params: &Params, after: &Drilled) -> Result<Answer, Problem> {
     const KIND: ListKind = ListKind {
         rows: "reservations",
         key: &["reservation"],
@@ -167,24 +189,23 @@ fn capacity(summary: &RegionSummary, params: &Params, lost: MsbIx) -> Result<Ans
         fixed: Vec::new(),
         own: &["msb"],
     };
-    let rows = concerned(summary, lost).into_iter().map(|row| AfterLoss::new(row, lost));
+    let rows = concerned(summary, after).into_iter().map(|row| AfterLoss::new(row, after));
     let rows = rows.map(|row| Written::new(&row));
     list.answer(params, &[Choice::new("outcome", "Result", OUTCOMES)], rows)
 }
 
 fn result(
     summary: &RegionSummary,
-    lost: MsbIx,
+    after: &Drilled,
     capacity: &Markup,
     decisions: Option<&Rehearsed>,
 ) -> Markup {
-    let gone = summary.lost_with(lost);
-    let name = &summary.region().msbs[lost.ix()].id;
-    let rows = concerned(summary, lost);
-    let broken = rows.iter().filter(|row| !row.survives(lost)).count();
-    let short = rows.iter().filter(|row| row.survives(lost) && is_short(row, lost));
+    let (gone, region) = (after.gone(), summary.region());
+    let rows = concerned(summary, after);
+    let broken = rows.iter().filter(|row| !after.keeps(row)).count();
+    let short = rows.iter().filter(|row| after.keeps(row) && is_short(row, after));
     let (unprotected, servers) = short.fold((0, 0), |(n, sum), row| {
-        (n + 1, sum + row.largest_value.servers_for(missing(row, lost)))
+        (n + 1, sum + row.largest_value.servers_for(after.missing(row)))
     });
     html! {
         div #result {
@@ -193,39 +214,43 @@ fn result(
                     @if broken == 0 { "Every guarantee is kept" }
                     @else { (number::counted(broken, "reservation")) " would have less than is guaranteed" }
                 }
-                p { "The loss of " a href=(link::msb(name)) { (name) } " takes " (number::counted(gone.servers, "server")) ", "
+                p { "The loss of " @match after.lost {
+                        Lost::Msb(msb) => { @let name = &region.msbs[msb.ix()].id; a href=(link::msb(name)) { (name) } }
+                        Lost::Domain(partition, domain) => {
+                            @let of = &region.partitions[partition.ix()];
+                            (of.name) " " (of.domains[domain as usize])
+                        }
+                    } " takes " (number::counted(gone.servers, "server")) ", "
                     (number::count(gone.in_use)) " of them in use." }
                 @if unprotected > 0 {
                     p { (number::counted(unprotected, "reservation")) " that no guarantee covers in full would have less than promised: "
-                        "at least " (number::counted(servers, "server")) " would be missing. They have no embedded buffer." }
+                        "at least " (number::counted(servers, "server")) " would be missing. Their capacity is not to survive this loss." }
                 }
             }
             section {
                 h2 { "Remaining capacity" }
-                p.lead { "Reservations with servers in this MSB: those that would be short first, then by priority." }
-                @if rows.is_empty() { (ui::missing("No reservation has servers in this MSB.")) } @else { (capacity) }
+                p.lead { "Reservations with servers there: those that would be short first, then by priority." }
+                @if rows.is_empty() { (ui::missing("No reservation has servers there.")) } @else { (capacity) }
             }
             @if let Some(decisions) = decisions { (mover(decisions)) }
+            @else if after.lost.as_msb().is_none() {
+                p.note { "The mover does not detect the loss of a domain that is not an MSB: it replaces failed servers one by one." }
+            }
         }
     }
 }
 
-/// What is missing to the promise within 30 minutes of the loss of an MSB.
-fn missing(row: &Certified, lost: MsbIx) -> Rru {
-    (row.capacity - row.after_loss(lost)).or_zero()
-}
-
 /// Whether a reservation would have less than promised, guaranteed for this case or not.
-fn is_short(row: &Certified, lost: MsbIx) -> bool {
-    missing(row, lost) > Rru::ZERO || !row.survives(lost)
+fn is_short(row: &Certified, after: &Drilled) -> bool {
+    after.missing(row) > Rru::ZERO || !after.keeps(row)
 }
 
 /// The result of the loss for a reservation, as a position in [`OUTCOMES`].
-fn outcome(row: &Certified, lost: MsbIx) -> usize {
-    match (row.survives(lost), missing(row, lost) > Rru::ZERO) {
+fn outcome(row: &Certified, after: &Drilled) -> usize {
+    match (after.keeps(row), after.missing(row) > Rru::ZERO) {
         (false, true) => 0,
         (false, false) => 1,
-        (true, true) if row.msb_max.is_none() => 2,
+        (true, true) if row.msb_max.is_none() || after.lost.as_msb().is_none() => 2,
         (true, true) => 3,
         (true, false) => 4,
     }

@@ -73,6 +73,32 @@ async fn fault_domains_are_survived_promised_and_lifted() {
     assert!(page.contains("survives the loss of any one switch"), "{page}");
     assert!(page.contains("Any one switch lost: at least 2.5 RRU left"), "{page}");
 
+    // A drill of one switch says what is left of it, and changes nothing.
+    let drill = async |body: Value| {
+        place.ask((Method::POST, "/ops/v1/drills"), ADMIN, &[], &body).await
+    };
+    let of = json!({ "partition": "switch", "domain": "switch1" });
+    let (status, played) = drill(json!({ "domain": of })).await;
+    assert_eq!((status.as_u16(), &played["domain"], &played["msb"]), (200, &of, &Value::Null));
+    assert!(played["servers_lost"].as_u64() > Some(1) && played["mover"].is_null(), "{played}");
+    let rows = played["reservations"].as_array().expect("rows");
+    let row = |name: &str| rows.iter().find(|row| row["reservation"] == name).expect("there");
+    assert_eq!((&row("new")["kept"], &row("new")["covered"]), (&json!(true), &json!(true)));
+    let left = row("new")["left_rru"].as_f64();
+    assert!(left == Some(2.5) || left == Some(3.75), "{played}");
+    assert_eq!(row("b/ü")["covered"], false);
+    for (body, code) in [
+        (json!({ "domain": { "partition": "switch", "domain": "no" } }), "unknown_domain"),
+        (json!({ "domain": of, "msb": "msb0" }), "invalid"),
+        (json!({}), "invalid"),
+    ] {
+        assert_eq!(drill(body).await.1["code"], code);
+    }
+    let page = place.client.get(format!("{}/drills?msb=switch%3Dswitch1", place.base));
+    let page = page.header("Authorization", format!("Bearer {ADMIN}")).send().await;
+    let page = page.expect("an answer").text().await.expect("a page");
+    assert!(page.contains("The loss of switch switch1 takes"), "{page}");
+
     let lifted = json!({ "survives": [] });
     assert_eq!(place.ended(place.change("new", "*", &lifted).await).await["state"], "done");
     assert_eq!(place.look(at).await["survives"], json!([]));

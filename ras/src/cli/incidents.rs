@@ -157,12 +157,21 @@ Exit code 2: less was granted than requested, or nothing.")]
 #[command(after_help = "\
 Nothing is changed. Exit code 2: a reservation would be short.
 
-Example:
-  ras ops drill --msb msb4")]
+Examples:
+  ras ops drill --msb msb4
+  ras ops drill --domain switch=sw1")]
 pub struct Drill {
     /// The MSB that is lost
-    #[arg(long, value_name = "NAME")]
-    pub msb: String,
+    #[arg(
+        long,
+        value_name = "NAME",
+        required_unless_present = "domain",
+        conflicts_with = "domain"
+    )]
+    pub msb: Option<String>,
+    /// The fault domain that is lost, of a partition such as switch
+    #[arg(long, value_name = "PARTITION=DOMAIN", value_parser = crate::quantity::pair)]
+    pub domain: Option<(String, String)>,
     /// The server to ask.
     #[command(flatten)]
     pub server: ServerOptions,

@@ -1,11 +1,13 @@
-//! `POST /ops/v1/drills`: simulates the loss of an MSB on the current region, and writes nothing.
+//! `POST /ops/v1/drills`: simulates a loss on the current region, and writes nothing.
 
+use crate::drill::{Drilled, Lost};
 use crate::http::auth::{Caller, Role};
 use crate::http::timeout::REGION_WITHIN;
 use crate::http::{Problem, Site, body};
-use crate::region_summary::LostServers;
 use crate::rehearsal::{Rehearse, Rehearsed};
-use api_types::drills::{Drill, DrillBody, GivesWay, Kept, MoverDecisions, Recalled, StandView};
+use api_types::drills::{
+    Drill, DrillBody, FaultDomain, GivesWay, Kept, MoverDecisions, Recalled, StandView,
+};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -13,8 +15,8 @@ use axum::http::StatusCode;
 use control::CachedRegion;
 use decisions::elastic::Loan;
 use decisions::preemption::Preemption;
+use fleet::RegionSnapshot;
 use fleet::audit::Certified;
-use fleet::{Msb, MsbIx};
 use std::sync::Arc;
 use tokio::time::timeout;
 
@@ -54,8 +56,7 @@ fn decisions(of: Rehearsed) -> MoverDecisions {
     }
 }
 
-fn kept(row: &Certified, lost: MsbIx) -> Kept {
-    let left = row.after_loss(lost);
+fn kept(row: &Certified, after: &Drilled) -> Kept {
     Kept {
         reservation: row.reservation_id.to_string(),
         owner: row.owner.to_string(),
@@ -63,25 +64,34 @@ fn kept(row: &Certified, lost: MsbIx) -> Kept {
         promised_rru: row.capacity.to_f64(),
         held_rru: row.held().to_f64(),
         msb_buffer: row.msb_buffer,
+        covered: after.is_covered(row),
         owned_rru: row.owned.to_f64(),
         in_maintenance_rru: row.maintained.to_f64(),
         needed_at_once_rru: row.needed_at_once().to_f64(),
-        left_at_once_rru: row.at_once_after_loss(lost).to_f64(),
-        left_rru: left.to_f64(),
-        missing_rru: (row.capacity - left).or_zero().to_f64(),
+        left_at_once_rru: after.left_at_once(row).to_f64(),
+        left_rru: after.left(row).to_f64(),
+        missing_rru: after.missing(row).to_f64(),
         quorum_rru: row.quorum().map(fleet::Rru::to_f64),
-        kept: row.survives(lost),
+        kept: after.keeps(row),
     }
 }
 
-fn drill(held: &CachedRegion, lost: MsbIx, rehearsal: Option<&Arc<dyn Rehearse>>) -> Drill {
+fn drill(
+    held: &CachedRegion,
+    asked: DrillBody,
+    lost: Lost,
+    rehearsal: Option<&Arc<dyn Rehearse>>,
+) -> Drill {
     let region = &held.snapshot;
-    let gone = LostServers::of(region, lost);
+    let after = Drilled::of(region, lost);
+    let gone = after.gone();
     let mut rows: Vec<&Certified> = held.certificate.rows.iter().collect();
     rows.sort_by_key(|row| (row.priority, &row.reservation_id));
-    let reservations: Vec<Kept> = rows.into_iter().map(|row| kept(row, lost)).collect();
+    let reservations: Vec<Kept> = rows.into_iter().map(|row| kept(row, &after)).collect();
+    let mover = lost.as_msb().zip(rehearsal);
     Drill {
-        msb: region.msbs[lost.ix()].id.to_string(),
+        msb: asked.msb,
+        domain: asked.domain,
         taken_at: region.taken_at,
         seq: held.seq.0,
         version: held.version.0,
@@ -89,33 +99,51 @@ fn drill(held: &CachedRegion, lost: MsbIx, rehearsal: Option<&Arc<dyn Rehearse>>
         servers_lost_in_use: gone.in_use,
         all_kept: reservations.iter().all(|row| row.kept),
         reservations,
-        mover: rehearsal.map(|of| decisions(of.loss(region, lost))),
+        mover: mover.map(|(msb, of)| decisions(of.loss(region, msb))),
     }
 }
 
-/// Simulates the loss of an MSB on the current region, and changes nothing
+/// What a drill is to lose.
+///
+/// # Errors
+/// If it names none or two, or one that the region does not have.
+fn find(region: &RegionSnapshot, asked: &DrillBody) -> Result<Lost, Problem> {
+    let unknown = |code, detail| Problem::new(StatusCode::NOT_FOUND, code, detail);
+    match (&asked.msb, &asked.domain) {
+        (Some(msb), None) => Lost::msb(region, msb)
+            .ok_or_else(|| unknown("unknown_msb", format!("the region has no MSB {msb:?}"))),
+        (None, Some(FaultDomain { partition, domain })) => Lost::domain(region, partition, domain)
+            .ok_or_else(|| {
+                let detail = format!("the region has no domain {domain:?} of {partition:?}");
+                unknown("unknown_domain", detail)
+            }),
+        _ => {
+            let detail = "a drill loses one thing: `msb` or `domain`";
+            Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail))
+        }
+    }
+}
+
+/// Simulates the loss of an MSB or of another fault domain on the current region, and changes nothing
 ///
 /// Returns the capacity that each reservation would keep, highest priority first, and the decisions of the mover.
 /// Servers count if a reservation owns them and they are in service. Servers in maintenance do not count: at once
 /// none, and within 30 minutes only those that can be recalled by then.
 #[utoipa::path(post, path = "/drills", operation_id = "drill", request_body = DrillBody,
     responses((status = 200, description = "the simulated loss", body = Drill),
-        (status = 404, description = "there is no such MSB")))]
+        (status = 404, description = "there is no such MSB or domain"),
+        (status = 422, description = "the body names none or both")))]
 pub(super) async fn run(
     State(site): State<Site>,
     caller: Caller,
     body: Bytes,
 ) -> Result<Json<Drill>, Problem> {
     caller.needs(Role::Operator)?;
-    let DrillBody { msb } = body::json(&body)?;
+    let asked: DrillBody = body::json(&body)?;
     let late = |_| Problem::unavailable("postgres_unavailable", "the region was not read in time");
     let held = timeout(REGION_WITHIN, site.region.read_current()).await.map_err(late)??;
-    let named = |of: &Msb| *of.id == *msb;
-    let lost = held.snapshot.msbs.iter().position(named).map(MsbIx::new).ok_or_else(|| {
-        let detail = format!("the region has no MSB {msb:?}");
-        Problem::new(StatusCode::NOT_FOUND, "unknown_msb", detail)
-    })?;
+    let lost = find(&held.snapshot, &asked)?;
     let rehearsal = site.rehearsal.clone();
-    let played = tokio::task::spawn_blocking(move || drill(&held, lost, rehearsal.as_ref()));
+    let played = tokio::task::spawn_blocking(move || drill(&held, asked, lost, rehearsal.as_ref()));
     Ok(Json(played.await.expect("it neither panics nor is cancelled")))
 }

@@ -312,9 +312,11 @@ pub(super) fn certificate(of: ReservationCertificate) -> String {
 
 /// The effect of a loss: the reservations that would have less than is guaranteed, and how many others would be short.
 pub(super) fn drill(of: Drill) -> String {
-    let Drill { msb, servers_lost, servers_lost_in_use, reservations, .. } = of;
+    let Drill { msb, domain, servers_lost, servers_lost_in_use, reservations, .. } = of;
+    let domain = domain.map(|of| format!("{} {}", of.partition, of.domain));
+    let lost = msb.or(domain).unwrap_or_default();
     let mut text = format!(
-        "if {msb} were lost now, {servers_lost} servers would be, {servers_lost_in_use} of them in use"
+        "if {lost} were lost now, {servers_lost} servers would be, {servers_lost_in_use} of them in use"
     );
     let all = reservations.len();
     let uncovered = reservations.iter().filter(|of| of.kept && of.missing_rru > 0.0).count();
@@ -324,7 +326,7 @@ pub(super) fn drill(of: Drill) -> String {
         short => format!("; {short} of {all} reservations would have less than is guaranteed"),
     };
     if uncovered > 0 {
-        text += &format!("; {uncovered} without an embedded buffer would have less than promised");
+        text += &format!("; {uncovered} that are not to survive it would have less than promised");
     }
     if !short.is_empty() {
         text += &format!(":\n\n{}", rows::table(Kept::COLUMNS, &short));
