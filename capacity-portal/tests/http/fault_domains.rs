@@ -74,9 +74,8 @@ async fn fault_domains_are_survived_promised_and_lifted() {
     assert!(page.contains("Any one switch lost: at least 2.5 RRU left"), "{page}");
 
     // A drill of one switch says what is left of it, and changes nothing.
-    let drill = async |body: Value| {
-        place.ask((Method::POST, "/ops/v1/drills"), ADMIN, &[], &body).await
-    };
+    let drill =
+        async |body: Value| place.ask((Method::POST, "/ops/v1/drills"), ADMIN, &[], &body).await;
     let of = json!({ "partition": "switch", "domain": "switch1" });
     let (status, played) = drill(json!({ "domain": of })).await;
     assert_eq!((status.as_u16(), &played["domain"], &played["msb"]), (200, &of, &Value::Null));
