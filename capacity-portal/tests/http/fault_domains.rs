@@ -88,8 +88,8 @@ async fn fault_domains_are_survived_promised_and_lifted() {
     assert_eq!(row("b/ü")["covered"], false);
     for (body, code) in [
         (json!({ "domain": { "partition": "switch", "domain": "no" } }), "unknown_domain"),
-        (json!({ "domain": of, "msb": "msb0" }), "invalid"),
-        (json!({}), "invalid"),
+        (json!({ "domain": of, "msb": "msb0" }), "malformed"),
+        (json!({}), "malformed"),
     ] {
         assert_eq!(drill(body).await.1["code"], code);
     }

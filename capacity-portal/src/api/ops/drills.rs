@@ -119,7 +119,7 @@ fn find(region: &RegionSnapshot, asked: &DrillBody) -> Result<Lost, Problem> {
             }),
         _ => {
             let detail = "a drill loses one thing: `msb` or `domain`";
-            Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail))
+            Err(Problem::bad_request("malformed", detail))
         }
     }
 }
@@ -132,7 +132,7 @@ fn find(region: &RegionSnapshot, asked: &DrillBody) -> Result<Lost, Problem> {
 #[utoipa::path(post, path = "/drills", operation_id = "drill", request_body = DrillBody,
     responses((status = 200, description = "the simulated loss", body = Drill),
         (status = 404, description = "there is no such MSB or domain"),
-        (status = 422, description = "the body names none or both")))]
+        (status = 400, description = "the body names none or both")))]
 pub(super) async fn run(
     State(site): State<Site>,
     caller: Caller,
