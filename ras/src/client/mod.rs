@@ -425,12 +425,12 @@ mod tests {
     fn answer_without_a_member_is_an_error_with_route_and_member() {
         let kept = json!({
             "reservation": "web", "owner": "shop", "priority": 0, "promised_rru": 1.0, "held_rru": 1.0,
-            "msb_buffer": true, "owned_rru": 1.0, "in_maintenance_rru": 0.0,
+            "msb_buffer": true, "covered": true, "owned_rru": 1.0, "in_maintenance_rru": 0.0,
             "needed_at_once_rru": 1.0, "left_at_once_rru": 1.0, "left_rru": 1.0,
             "missing_rru": 0.0, "quorum_rru": null, "kept": true,
         });
         let body = json!({
-            "msb": "m1", "taken_at": "2026-01-01T00:00:00Z", "seq": 1, "version": 1,
+            "msb": "m1", "domain": null, "taken_at": "2026-01-01T00:00:00Z", "seq": 1, "version": 1,
             "servers_lost": 1, "servers_lost_in_use": 1, "all_kept": true,
             "reservations": [kept], "mover": null,
         });
