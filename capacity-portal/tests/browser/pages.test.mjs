@@ -183,7 +183,7 @@ for (const [turn, Hands] of [Mouse, Keys].entries()) {
 
     test("simulates the loss of an MSB", async () => {
       await hands.press("link", "Drills");
-      await hands.choose("Lost MSB", "m03");
+      await hands.choose("What is lost", "m03");
       await hands.press("button", "Simulate");
       await page.getByRole("heading", { name: "Remaining capacity" }).waitFor();
       await page.getByText(/Every guarantee is kept|would have less than is guaranteed/).waitFor();
