@@ -205,8 +205,11 @@ for (const [turn, Hands] of [Mouse, Keys].entries()) {
       await hands.choose("Use", "free");
       await hands.press("button", "Show");
       await page.waitForURL(/use=free/);
-      const uses = await page.locator("tbody td[data-label=Use]").allInnerTexts();
-      assert.ok(uses.length > 0 && uses.every((use) => use.trim() === "free"), uses.join());
+      // The address changes before the rows do.
+      await page.waitForFunction(() => {
+        const uses = [...document.querySelectorAll("tbody td[data-label=Use]")];
+        return uses.length > 0 && uses.every((use) => use.innerText.trim() === "free");
+      });
       await hands.press("link", "Rack");
       await page.waitForURL(/order_by=rack/);
       const racks = await page.locator("tbody td[data-label=Rack]").allInnerTexts();
