@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_beyond_a_day_are_none() {
+    fn times_beyond_a_day_are_refused() {
         assert!(quiet_time("08:00-18:00").is_some());
         for text in ["65535:59-65535:59", "1093:00-08:00", "25:00-26:00", "08:60-09:00", "8-9"] {
             assert!(quiet_time(text).is_none(), "{text}");
