@@ -9,6 +9,7 @@ mod display;
 mod domains;
 mod grant;
 mod hardware;
+mod held;
 mod holders;
 mod ledger;
 mod limits;
@@ -20,6 +21,7 @@ mod text;
 
 pub use composition::{TypeReason, TypeUse};
 pub use hardware::HardwareSet;
+pub use held::{HeldMsb, HeldType, WorstMsb};
 pub use holders::{HIDDEN, HeldBy, Right};
 pub use limits::{Limit, LimitName};
 pub use reason::ShortfallReason;
@@ -28,8 +30,7 @@ pub use searched::Searched;
 
 use crate::audit::{as_rru, from_rru};
 use crate::id::{
-    DatacenterIx, DatacenterName, HardwareTypeIx, HardwareTypeName, MsbIx, MsbName, OwnerName,
-    PartitionName, ReservationIx, ReservationName,
+    DatacenterIx, HardwareTypeIx, MsbIx, OwnerName, PartitionName, ReservationIx, ReservationName,
 };
 use crate::reservation::{ReplicaRule, ReservationKind};
 use crate::rru::Rru;
@@ -83,45 +84,6 @@ pub struct Explanation {
     pub shortfall: Option<Shortfall>,
     /// What would grant it, each alone. Empty if it is not short.
     pub relaxations: Vec<Relaxation>,
-}
-
-/// Available servers of one hardware type.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct HeldType {
-    /// The type.
-    pub hardware_type: HardwareTypeName,
-    /// Servers.
-    pub servers: usize,
-    /// What they are worth; nothing where the type is not eligible or the datacenter not allowed.
-    #[serde(rename = "rru", serialize_with = "as_rru")]
-    pub amount: Rru,
-}
-
-/// Available servers in one MSB.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct HeldMsb {
-    /// The MSB.
-    pub msb: MsbName,
-    /// Its datacenter.
-    pub datacenter: DatacenterName,
-    /// Servers.
-    pub servers: usize,
-    /// What they are worth.
-    #[serde(rename = "rru", serialize_with = "as_rru")]
-    pub amount: Rru,
-}
-
-/// The MSB that holds most of a reservation, the first by name of equals.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct WorstMsb {
-    /// The MSB.
-    pub msb: MsbName,
-    /// What would be lost.
-    #[serde(rename = "lost_rru", serialize_with = "as_rru")]
-    pub lost: Rru,
-    /// What would be left.
-    #[serde(rename = "left_rru", serialize_with = "as_rru")]
-    pub left: Rru,
 }
 
 /// Why a reservation is short.
