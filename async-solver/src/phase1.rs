@@ -155,6 +155,8 @@ struct Run<'a> {
     built: f64,
     /// Whether it started from the last solve's prices.
     is_warm: bool,
+    /// Restarts so far: each searches from a seed of its own.
+    restarts: u64,
     /// Whether the clock ended an ascent: the result then depends on the machine.
     hurried: bool,
     /// Whether the deadline has passed: once it has, the clock is not read again.
@@ -197,6 +199,17 @@ impl Run<'_> {
             geometries: self.geometries,
             ineligible_held: &self.ineligible_held,
         }
+    }
+
+    /// The seed of the next search.
+    fn seed(&self) -> u64 {
+        self.config.seed.wrapping_add(self.restarts)
+    }
+
+    /// Whether the time until a deadline is used while it pays. A solve that began as a warm start leaves the rest to the
+    /// next one, and a tiny region is soon at its best.
+    fn uses_deadline(&self) -> bool {
+        self.env.deadline.is_some() && !self.is_warm && !self.is_tiny()
     }
 
     fn must_stop(&self) -> bool {

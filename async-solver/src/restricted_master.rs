@@ -25,12 +25,14 @@ impl<'a> RestrictedMaster<'a> {
     }
 
     /// Adds an assignment of a reservation, unless it is known or lets something get worse than
-    /// today.
-    pub fn add(&mut self, term: usize, counts: Vec<u32>) {
+    /// today; tells whether it did.
+    pub fn add(&mut self, term: usize, counts: Vec<u32>) -> bool {
         let cost = self.model.cost(&self.model.terms[term], &counts);
-        if !cost.regress && !self.points[term].iter().any(|(_, known)| *known == counts) {
+        let is_new = !cost.regress && !self.points[term].iter().any(|(_, known)| *known == counts);
+        if is_new {
             self.points[term].push((cost.total(), counts));
         }
+        is_new
     }
 
     /// The master as HiGHS takes it: a row per pool and limit, then one per reservation. Servers may be

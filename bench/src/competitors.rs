@@ -2,7 +2,7 @@
 //! the solver's model, everything else by the audit.
 
 use super::ours::{self, How};
-use super::{Rival, quantile};
+use super::{Region, Rival, quantile};
 use anyhow::{Context, Result, ensure};
 use async_solver::baselines::greedy;
 use async_solver::baselines::mip::{self, MipResult};
@@ -46,6 +46,8 @@ pub struct Competitor {
     pub gap: Option<f64>,
     /// (primal - best bound of the run) / M of servers in use (RAS section 4.1.2).
     pub gap_in_use_moves: Option<f64>,
+    /// (expressions 1 to 4 - their proved bound) / expressions 1 to 4, by the solver's own account.
+    pub whole_gap: Option<f64>,
     /// Servers with running containers that leave a reservation.
     pub moves_in_use: Option<usize>,
     /// Servers without that leave one.
@@ -75,17 +77,21 @@ struct Run {
     memory_bytes: Option<u64>,
     primal: Option<f64>,
     dual_bound: Option<f64>,
+    whole_gap: Option<f64>,
     audit: Option<AuditReport>,
     size: Option<(usize, usize, usize)>,
     remark: Option<String>,
 }
 
-/// The result of all runs.
+/// The result of all runs on a region.
+#[derive(Clone, Debug, Serialize)]
 pub struct Compared {
+    /// The region.
+    pub region: Region,
+    /// The best bound that the solver or a branch and bound proved in this run.
+    pub best_bound: Option<f64>,
     /// The competitors, in the order asked for.
     pub competitors: Vec<Competitor>,
-    /// The best bound that was proved.
-    pub best_bound: Option<f64>,
 }
 
 /// Runs all competitors in turn, `runs` times. `say`: told what is being done.
@@ -93,7 +99,7 @@ pub struct Compared {
 /// # Errors
 /// If a solve of ours fails, or the run is interrupted. A rival that finds nothing is not an error.
 pub fn compare(
-    snapshot: &RegionSnapshot,
+    (snapshot, region): (&RegionSnapshot, Region),
     rivals: &[Rival],
     runs: u32,
     how: &How,
@@ -130,7 +136,7 @@ pub fn compare(
     let competitors = (rivals.iter().zip(done))
         .filter_map(|(&rival, runs)| summary(rival, runs, best_bound, start, price))
         .collect();
-    Ok(Compared { competitors, best_bound })
+    Ok(Compared { region, best_bound, competitors })
 }
 
 fn run(snapshot: &RegionSnapshot, rival: Rival, how: &How) -> Result<Run> {
@@ -157,6 +163,7 @@ impl Run {
             memory_bytes: None,
             primal: None,
             dual_bound: None,
+            whole_gap: None,
             audit: None,
             size: None,
             remark: None,
@@ -177,6 +184,7 @@ fn solver(snapshot: &RegionSnapshot, how: &How) -> Result<Run> {
             Termination::Stalled => "several rounds brought nothing better".to_owned(),
             _ => "ended by the deadline".to_owned(),
         }),
+        whole_gap: ours.report.whole.and_then(|whole| whole.gap),
         audit: Some(ours.audit),
     })
 }
@@ -226,6 +234,7 @@ fn with_highs(
         memory_bytes: highs.peak_memory(),
         primal: answer.primal,
         dual_bound: answer.dual_bound,
+        whole_gap: None,
         audit: answer.targets.map(|targets| audit(snapshot, &targets)),
         size: Some(answer.size),
         remark,
@@ -264,6 +273,7 @@ fn summary(
             if open == 0.0 { 0.0 } else { open / primal.abs().max(f64::MIN_POSITIVE) }
         }),
         gap_in_use_moves: open.filter(|_| move_price > 0.0).map(|open| open / move_price),
+        whole_gap: run.whole_gap,
         moves_in_use: audit.map(|audit| audit.moves.in_use),
         moves_idle: audit.map(|audit| audit.moves.idle),
         short_servers: audit.map(|audit| audit.shortfall_servers),

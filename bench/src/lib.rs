@@ -8,7 +8,7 @@
 //! | [`chain`] | regions that a chain of solves begins with (pure) |
 //! | [`hours`], [`months`], [`sizes`], [`spread`] | the figures, as data |
 //! | [`machine`], [`markdown`], [`page`] | where it ran; rows for the results; the page |
-//! | [`options`], [`run()`] | the command line; one run |
+//! | [`options`], [`regions`], [`run()`] | the command line; the regions it names; one run |
 //!
 //! Everything measured here is data that is printed, drawn and written elsewhere. Members whose name
 //! says seconds or bytes differ from run to run; all others come again with the same seed, as long
@@ -23,6 +23,7 @@ pub mod months;
 pub mod options;
 pub mod ours;
 pub mod page;
+pub mod regions;
 mod run;
 pub mod sizes;
 pub mod spread;
@@ -30,7 +31,7 @@ pub mod spread;
 pub use run::run;
 
 use clap::ValueEnum;
-use competitors::Competitor;
+use competitors::Compared;
 use machine::Machine;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -111,18 +112,14 @@ pub struct Bench {
     pub date: String,
     /// Where it ran.
     pub machine: Machine,
-    /// The region of the competitors.
-    pub region: Region,
     /// What each competitor had, in seconds.
     pub deadline_seconds: f64,
     /// How often each ran.
     pub runs: u32,
     /// Threads of each.
     pub threads: usize,
-    /// The best bound that the solver or a branch and bound proved in this run.
-    pub best_bound: Option<f64>,
-    /// The competitors.
-    pub competitors: Vec<Competitor>,
+    /// Each region with its competitors.
+    pub regions: Vec<Compared>,
     /// The figures.
     pub figures: Vec<Figure>,
 }

@@ -1,7 +1,7 @@
 //! The rows for `docs/results.md`.
 
 use super::Bench;
-use super::competitors::Competitor;
+use super::competitors::{Compared, Competitor};
 use report::number::{bytes, count, decimal, percent, seconds};
 use std::fmt::Write as _;
 
@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 const NOTHING: &str = "-";
 
 /// The columns of the table of competitors.
-pub const COLUMNS: [&str; 13] = [
+pub const COLUMNS: [&str; 15] = [
+    "region",
     "competitor",
     "seconds",
     "primal",
@@ -17,6 +18,7 @@ pub const COLUMNS: [&str; 13] = [
     "start over bound",
     "start short, servers",
     "gap",
+    "whole gap",
     "in-use moves",
     "memory",
     "moved in use",
@@ -25,8 +27,16 @@ pub const COLUMNS: [&str; 13] = [
     "remark",
 ];
 
-/// The cells of one competitor, in order of [`COLUMNS`].
-pub fn cells(of: &Competitor) -> [String; 13] {
+/// A row for each competitor of each region: cells in order of [`COLUMNS`].
+pub fn rows(bench: &Bench) -> Vec<[String; 15]> {
+    let of_region = |compared: &Compared| {
+        let name = compared.region.name.clone();
+        compared.competitors.iter().map(move |of| cells(&name, of)).collect::<Vec<_>>()
+    };
+    bench.regions.iter().flat_map(of_region).collect()
+}
+
+fn cells(region: &str, of: &Competitor) -> [String; 15] {
     let shown = |value: Option<f64>, show: fn(f64) -> String| {
         plain(&value.map_or_else(|| NOTHING.to_owned(), show))
     };
@@ -36,6 +46,7 @@ pub fn cells(of: &Competitor) -> [String; 13] {
             write!(remark, "{}broken rules: {broken}", if remark.is_empty() { "" } else { "; " });
     }
     [
+        region.to_owned(),
         of.rival.title().to_owned(),
         shown(of.seconds, seconds),
         shown(of.primal, amount),
@@ -43,6 +54,7 @@ pub fn cells(of: &Competitor) -> [String; 13] {
         shown(of.start, percent),
         count(of.start_short_servers),
         shown(of.gap, percent),
+        shown(of.whole_gap, percent),
         shown(of.gap_in_use_moves, decimal),
         shown(of.memory_bytes.map(|bytes| bytes as f64), bytes),
         of.moves_in_use.map_or_else(|| NOTHING.to_owned(), count),
@@ -53,7 +65,7 @@ pub fn cells(of: &Competitor) -> [String; 13] {
 }
 
 /// An objective value: two decimals, unless it is large.
-fn amount(value: f64) -> String {
+pub fn amount(value: f64) -> String {
     if value.abs() < 1e6 { format!("{value:.2}") } else { decimal(value) }
 }
 
@@ -65,27 +77,31 @@ pub fn plain(text: &str) -> String {
 /// The whole page.
 pub fn render(bench: &Bench) -> String {
     let mut text = format!("Measured {} by `ras-bench`, version {}", bench.date, bench.version);
-    let region = &bench.region;
     let _ = write!(
         text,
-        ", on {}: {} servers, {} reservations (shared buffers included), {} MSBs; {}. Deadline {} s, \
-         {} threads, medians of {} run(s).\n\n",
+        ", on {}. Deadline {} s, {} threads, medians of {} run(s). Gaps are against the best bound of the run.\n\n",
         bench.machine.sentence(),
-        count(region.servers),
-        count(region.reservations),
-        count(region.msbs),
-        region.origin,
         bench.deadline_seconds,
         bench.threads,
         bench.runs,
     );
+    for Compared { region, best_bound, .. } in &bench.regions {
+        let _ = writeln!(
+            text,
+            "- {}: {} servers, {} reservations (shared buffers included), {} MSBs; {}; bound {}",
+            region.name,
+            count(region.servers),
+            count(region.reservations),
+            count(region.msbs),
+            region.origin,
+            best_bound.map_or_else(|| NOTHING.to_owned(), amount),
+        );
+    }
+    text.push('\n');
     row(&mut text, COLUMNS.map(str::to_owned).iter());
     row(&mut text, COLUMNS.map(|_| "---".to_owned()).iter());
-    for competitor in &bench.competitors {
-        row(&mut text, cells(competitor).iter());
-    }
-    if let Some(best) = bench.best_bound {
-        let _ = write!(text, "\nGaps are against {}, the best bound of the run.\n", amount(best));
+    for cells in rows(bench) {
+        row(&mut text, cells.iter());
     }
     if !bench.figures.is_empty() {
         text.push_str("\n| figure | what | paper | here |\n|---|---|---|---|\n");

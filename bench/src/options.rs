@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::regions::Regions;
 use crate::{Figures, Rival};
 use clap::Args;
 use ras::cli::{FleetProfile, State};
@@ -33,6 +34,8 @@ Examples:
   ras-bench --servers 100000 --only greedy --figures 10,11 --deadline 10m --out bench
   ras-bench --servers 100000 --state greedy --only solver,lp --figures 16 --deadline 60s --out bench
   ras-bench --profile research --only solver,pooled --figures none --deadline 35s --out bench
+  ras-bench --regions headline --only solver,pooled --deadline 60s --runs 1 --out bench
+  ras-bench --regions 20000x80-cold,20000x80-greedy,research-cold --deadline 30s --out bench
   ras-bench region --only solver,pooled,lp --figures 9,16 --hours 168 --out bench
   ras-bench --state greedy --only greedy --figures 12,14,16 --hours 1440 --gap 0.5% --out bench
   ras-bench --servers 100000 --only greedy --figures 7,9 --warm --deadline 10m --out bench")]
@@ -40,6 +43,14 @@ pub struct Options {
     /// A region of your own, instead of a generated one
     #[arg(conflicts_with_all = ["servers", "profile", "msbs", "hardware_types", "reservations", "state"])]
     pub snapshot: Option<PathBuf>,
+    /// Several generated regions instead of one, and no figures: `headline`, or a list of SERVERSxRESERVATIONS-STATE,
+    /// research-STATE and switches-STATE
+    #[arg(
+        long,
+        value_name = "REGIONS",
+        conflicts_with_all = ["snapshot", "servers", "profile", "msbs", "hardware_types", "reservations", "state", "figures"]
+    )]
+    pub regions: Option<Regions>,
     /// Servers of the generated region, 1,000 to 10,000,000 [default: 2,000; 939 of `research`, 10,001 of `switches`]
     #[arg(long, value_name = "COUNT")]
     pub servers: Option<usize>,

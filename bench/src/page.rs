@@ -1,5 +1,6 @@
 //! The page of the benchmark: the table of competitors, and each figure of the paper made again.
 
+use crate::competitors::Compared;
 use crate::{Bench, Figure, Plot, Power, Series, Unit, markdown};
 use maud::{Markup, html};
 use report::number;
@@ -23,25 +24,25 @@ const BARS: f64 = 0.8;
 
 /// Writes the page.
 pub fn render(bench: &Bench) -> String {
-    let region = &bench.region;
+    let names: Vec<&str> = bench.regions.iter().map(|of| of.region.name.as_str()).collect();
+    let title = match &names[..] {
+        [name] => (*name).to_owned(),
+        _ => number::counted(names.len(), "region"),
+    };
     report::page(
-        &format!("Benchmark of {}", region.name),
+        &format!("Benchmark of {title}"),
         &html! {
             header {
                 p.kicker { "Benchmark" }
-                h1 { (number::counted(region.servers, "server")) " against others" }
+                h1 { (title) ", this solver beside others" }
                 p.facts {
                     span { (bench.date) }
                     span { "version " (bench.version) }
                     span { (bench.machine.sentence()) }
-                    span { (number::counted(region.reservations, "reservation")) ", "
-                        (number::counted(region.msbs, "MSB")) }
                     span { "deadline " (number::seconds(bench.deadline_seconds)) }
                     span { "medians of " (number::counted(bench.runs as usize, "run")) }
                 }
-                p.origin { strong { "Region: " } (region.origin)
-                    ". What is generated is made up from published statistics: no such fleet \
-                     exists." }
+                p.origin { "Generated regions are made up from published statistics: no such fleet exists." }
             }
             main #main {
                 (competitors(bench))
@@ -56,23 +57,37 @@ fn competitors(bench: &Bench) -> Markup {
     html! {
         section #competitors {
             h2 { "Competitors" }
-            p.lead { "Each on the same region, in the same run, with the same deadline. The price is that of \
-                phase 1, by one model for all; the rest is counted by the audit." }
+            p.lead { "Each on the same regions, in the same run, with the same deadline. The price is that of \
+                phase 1, by one model for all; the whole gap is the solver's own, of all expressions of the \
+                objective; the rest is counted by the audit." }
+            div.scroll { table.data {
+                thead { tr {
+                    th scope="col" { "region" } th.n scope="col" { "servers" } th.n scope="col" { "reservations" }
+                    th.n scope="col" { "MSBs" } th.n scope="col" { "best bound" } th scope="col" { "origin" }
+                } }
+                tbody { @for Compared { region, best_bound, .. } in &bench.regions { tr {
+                    th scope="row" { (region.name) }
+                    td.n { (number::count(region.servers)) }
+                    td.n { (number::count(region.reservations)) }
+                    td.n { (number::count(region.msbs)) }
+                    td.n { @if let Some(bound) = best_bound { (markdown::amount(*bound)) } }
+                    td.reason { (region.origin) }
+                } } }
+            } }
             div.scroll { table.data {
                 thead { tr { @for (place, name) in markdown::COLUMNS.iter().enumerate() {
-                    th.n[place > 0 && place < last] scope="col" { (name) }
+                    th.n[place > 1 && place < last] scope="col" { (name) }
                 } } }
-                tbody { @for of in &bench.competitors { tr {
-                    @for (place, cell) in markdown::cells(of).iter().enumerate() {
+                tbody { @for cells in markdown::rows(bench) { tr {
+                    @for (place, cell) in cells.iter().enumerate() {
                         @if place == 0 { th scope="row" { (cell) } }
+                        @else if place == 1 { td { (cell) } }
                         @else if place == last { td.reason { (cell) } }
                         @else { td.n { (cell) } }
                     }
                 } } }
             } }
-            @if let Some(best) = bench.best_bound {
-                p.note { "Gaps are against " (number::decimal(best)) ", the best bound of the run." }
-            }
+            p.note { "Gaps are against the best bound of the run." }
         }
     }
 }

@@ -1,9 +1,11 @@
 //! One run: the region, its competitors, the figures, and the files that hold the results.
 
+use crate::competitors::Compared;
 use crate::machine::Machine;
 use crate::months::{self, Course};
 use crate::options::Options;
 use crate::ours::How;
+use crate::regions::GeneratedRegion;
 use crate::{Bench, Figure, Region, Rival, competitors, hours, markdown, page, sizes, spread};
 use anyhow::{Context as _, Result, ensure};
 use chrono::{DateTime, Utc};
@@ -48,43 +50,59 @@ pub fn run(options: &Options, context: &Context) -> Result<Verdict> {
             eprintln!("{:7.1}s  {text}", context.began.elapsed().as_secs_f64());
         }
     };
-    let (region, origin) = region(options, options.state, None, &say)?;
-    // Better refused now than after minutes; but not before there is something to measure.
-    std::fs::create_dir_all(&options.out)
-        .with_context(|| format!("--out: {} cannot be made", options.out.display()))?;
-    say(&format!("{}: {origin}", region.region));
     let rivals: Vec<Rival> = match &options.only[..] {
         [] => Rival::value_variants().to_vec(),
         only => only.iter().copied().collect::<BTreeSet<_>>().into_iter().collect(),
     };
-    let compared = competitors::compare(&region, &rivals, options.runs, &how, &say)?;
-    let figures = figures(options, &region, &how, &say)?;
-    let bench = Bench {
+    let mut bench = Bench {
         version: env!("CARGO_PKG_VERSION"),
         date: today().format("%Y-%m-%d").to_string(),
         machine: Machine::here(),
-        region: Region {
-            name: region.region.to_string(),
+        deadline_seconds: options.deadline.as_secs_f64(),
+        runs: options.runs,
+        threads: how.threads,
+        regions: Vec::new(),
+        figures: Vec::new(),
+    };
+    let compare = |name: &str, region: &RegionSnapshot, origin: String| {
+        // Better refused now than after minutes; but not before there is something to measure.
+        std::fs::create_dir_all(&options.out)
+            .with_context(|| format!("--out: {} cannot be made", options.out.display()))?;
+        say(&format!("{name}: {origin}"));
+        let described = Region {
+            name: name.to_owned(),
             origin,
             servers: region.servers.len(),
             reservations: region.reservations.len(),
             msbs: region.msbs.len(),
             seed: options.seed,
-        },
-        deadline_seconds: options.deadline.as_secs_f64(),
-        runs: options.runs,
-        threads: how.threads,
-        best_bound: compared.best_bound,
-        competitors: compared.competitors,
-        figures,
+        };
+        competitors::compare((region, described), &rivals, options.runs, &how, &say)
     };
-    let json = serde_json::to_string_pretty(&bench).context("writing the answer")?;
-    write_text(&options.out.join("bench.json"), &json)?;
-    write_text(&options.out.join("bench.html"), &page::render(&bench))?;
-    write_text(&options.out.join("bench.md"), &markdown::render(&bench))?;
+    if let Some(regions) = &options.regions {
+        for wanted in &regions.0 {
+            let (region, origin) = generated(options, wanted, None, &say)?;
+            bench.regions.push(compare(&wanted.to_string(), &region, origin)?);
+            // A long run that is ended keeps the regions it has measured.
+            write(options, &bench)?;
+        }
+    } else {
+        let (region, origin) = region(options, &say)?;
+        bench.regions.push(compare(&region.region, &region, origin)?);
+        bench.figures = figures(options, &region, &how, &say)?;
+        write(options, &bench)?;
+    }
     let folder = options.out.display();
     context.answer(|| format!("{}\nwritten to {folder}", text(&bench)), &bench)?;
     Ok(Verdict::Fine)
+}
+
+/// Writes the files of a run.
+fn write(options: &Options, bench: &Bench) -> Result<()> {
+    let json = serde_json::to_string_pretty(bench).context("writing the answer")?;
+    write_text(&options.out.join("bench.json"), &json)?;
+    write_text(&options.out.join("bench.html"), &page::render(bench))?;
+    write_text(&options.out.join("bench.md"), &markdown::render(bench))
 }
 
 /// The day that the figures are filed under.
@@ -113,26 +131,31 @@ fn how(options: &Options) -> Result<How> {
     })
 }
 
-/// The region, and where it is from.
-fn region(
-    options: &Options,
-    state: State,
-    utilisation: Option<f64>,
-    say: &dyn Fn(&str),
-) -> Result<(RegionSnapshot, String)> {
+/// The region of the competitors, if it is one, and where it is from.
+fn region(options: &Options, say: &dyn Fn(&str)) -> Result<(RegionSnapshot, String)> {
     if let Some(folder) = &options.snapshot {
         return Ok((read_snapshot(folder)?, format!("read from {}", folder.display())));
     }
-    let ras = options.profile == FleetProfile::Ras;
-    let servers = options.servers.or(ras.then_some(SERVERS));
-    let defaults = GenerateOptions::of(options.profile.into(), servers);
+    generated(options, &GeneratedRegion::of(options), None, say)
+}
+
+/// A generated region, and how it was made.
+fn generated(
+    options: &Options,
+    wanted: &GeneratedRegion,
+    utilisation: Option<f64>,
+    say: &dyn Fn(&str),
+) -> Result<(RegionSnapshot, String)> {
+    let ras = wanted.profile == FleetProfile::Ras;
+    let servers = wanted.servers.or(ras.then_some(SERVERS));
+    let defaults = GenerateOptions::of(wanted.profile.into(), servers);
     let least = if ras { RESERVATIONS_LEAST.min(defaults.servers / 10) } else { 0 };
     let generated = GenerateOptions {
-        reservations: options.reservations.unwrap_or(defaults.reservations.max(least)),
-        msbs: options.msbs.unwrap_or(defaults.msbs),
-        hardware_types: options.hardware_types.unwrap_or(defaults.hardware_types),
+        reservations: wanted.reservations.unwrap_or(defaults.reservations.max(least)),
+        msbs: wanted.msbs.unwrap_or(defaults.msbs),
+        hardware_types: wanted.hardware_types.unwrap_or(defaults.hardware_types),
         seed: options.seed,
-        state: state.generated(),
+        state: wanted.state.generated(),
         utilisation: utilisation.unwrap_or(defaults.utilisation),
         ..defaults
     };
@@ -142,7 +165,7 @@ fn region(
     if let Some(share) = utilisation {
         origin.push_str(&format!(", requests taking {}", ras::number::percent(share)));
     }
-    if state != State::Churned {
+    if wanted.state != State::Churned {
         return Ok((region, origin));
     }
     origin.push_str(&format!(", then {} hourly solves", churn::HOURS));
@@ -164,6 +187,14 @@ fn figures(
     say: &dyn Fn(&str),
 ) -> Result<Vec<Figure>> {
     let wanted = &options.figures;
+    // The region of the options in another state; one that was read stays as it is.
+    let in_state = |state: State, utilisation: Option<f64>| match options.snapshot {
+        Some(_) => region(options, say),
+        None => {
+            let wanted = GeneratedRegion { state, ..GeneratedRegion::of(options) };
+            generated(options, &wanted, utilisation, say)
+        }
+    };
     let mut figures = Vec::new();
     let pace = Pace { resized: options.resized, failed: options.failed, seed: options.seed };
     // What a greedy allocator left is followed until it is spread.
@@ -181,7 +212,7 @@ fn figures(
     if wanted.any(&[7, 8, 9, 16]) {
         // What happens to a region in a day happens to one that is held.
         let held = match options.state {
-            State::Cold => region(options, State::Steady, None, say)?.0,
+            State::Cold => in_state(State::Steady, None)?.0,
             State::Steady | State::Greedy | State::Churned => snapshot.clone(),
         };
         figures.extend(hours::figures(
@@ -200,7 +231,7 @@ fn figures(
     }
     if wanted.any(&[12, 13, 14, 15]) {
         // Greedy assignment needs room: in a tight region it leaves reservations short.
-        let (roomy, origin) = region(options, State::Cold, Some(ROOMY), say)?;
+        let (roomy, origin) = in_state(State::Cold, Some(ROOMY))?;
         figures.extend(spread::figures(&roomy, &origin, how, wanted, say)?);
     }
     figures.sort_by_key(|figure| figure.number);
@@ -208,27 +239,29 @@ fn figures(
 }
 
 fn text(bench: &Bench) -> String {
-    let region = &bench.region;
-    let mut text = format!(
-        "{} servers, {} reservations, {} MSBs: {}; deadline {} s; {}\n\n",
-        region.servers,
-        region.reservations,
-        region.msbs,
-        region.origin,
+    let mut text = String::new();
+    for Compared { region, .. } in &bench.regions {
+        text.push_str(&format!(
+            "{}: {} servers, {} reservations, {} MSBs; {}\n",
+            region.name, region.servers, region.reservations, region.msbs, region.origin,
+        ));
+    }
+    text.push_str(&format!(
+        "deadline {} s; {}\n\n",
         bench.deadline_seconds,
         bench.machine.sentence()
-    );
+    ));
     // Remarks are sentences: they go below.
     let numbers = markdown::COLUMNS.len() - 1;
-    let mut table = Table::new(&markdown::COLUMNS[..numbers], 1..numbers);
-    let rows: Vec<_> = bench.competitors.iter().map(markdown::cells).collect();
+    let mut table = Table::new(&markdown::COLUMNS[..numbers], 2..numbers);
+    let rows = markdown::rows(bench);
     for row in &rows {
         table.add_row(row[..numbers].iter().map(String::as_str));
     }
     text.push_str(&table.to_string());
     text.push('\n');
     for row in rows.iter().filter(|row| !row[numbers].is_empty()) {
-        text.push_str(&format!("\n{}: {}", row[0], row[numbers]));
+        text.push_str(&format!("\n{}, {}: {}", row[0], row[1], row[numbers]));
     }
     if !bench.figures.is_empty() {
         let mut table = Table::new(&["figure", "what", "paper", "here"], 0..1);

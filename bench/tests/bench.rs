@@ -26,7 +26,7 @@ fn read(folder: &Path, file: &str) -> String {
 }
 
 fn member<'a>(bench: &'a Value, rival: &str) -> &'a Value {
-    let all = bench["competitors"].as_array().expect("a list");
+    let all = bench["regions"][0]["competitors"].as_array().expect("a list");
     all.iter().find(|of| of["rival"] == rival).unwrap_or_else(|| panic!("no {rival}"))
 }
 
@@ -38,7 +38,7 @@ fn competitors_are_measured_printed_and_drawn() {
     let written: Value = serde_json::from_str(&read(place.path(), "b/bench.json")).expect("JSON");
     assert_eq!(found, written);
     let ours = member(&found, "solver");
-    let best = found["best_bound"].as_f64().expect("a bound");
+    let best = found["regions"][0]["best_bound"].as_f64().expect("a bound");
     for rival in ["solver", "greedy", "pooled"] {
         let of = member(&found, rival);
         if let Some(primal) = of["primal"].as_f64() {
@@ -52,7 +52,7 @@ fn competitors_are_measured_printed_and_drawn() {
     assert!(ours["primal"].as_f64() <= member(&found, "greedy")["primal"].as_f64());
     assert!(ours["memory_bytes"].as_u64() > Some(1_000_000));
     // Killed or not, no rival takes much longer than the deadline.
-    for of in found["competitors"].as_array().expect("a list") {
+    for of in found["regions"][0]["competitors"].as_array().expect("a list") {
         assert!(of["seconds"].as_f64().is_none_or(|seconds| seconds < 8.0), "{of}");
     }
     let page = read(place.path(), "b/bench.html");
@@ -69,7 +69,7 @@ fn hard_starts_show_how_far_away_they_are() {
     let start = |region: &str, origin: &str| {
         let found = bench(place.path(), &format!("{region} {line} --out b"));
         assert!(
-            found["region"]["origin"].as_str().is_some_and(|of| of.contains(origin)),
+            found["regions"][0]["region"]["origin"].as_str().is_some_and(|of| of.contains(origin)),
             "{found}"
         );
         let [start, beside] = ["solver", "greedy"].map(|rival| {
@@ -85,6 +85,28 @@ fn hard_starts_show_how_far_away_they_are() {
     let [over, short] =
         start("--profile switches --servers 1000 --msbs 50 --state greedy", "greedy");
     assert!(over > 0.0 && short > 0.0, "{over}, {short}");
+}
+
+#[test]
+fn regions_of_a_list_stand_in_one_table() {
+    let place = tempfile::tempdir().expect("a folder");
+    let line = "--regions 1000x5-cold,1000x5-steady --deadline 20s --gap 20% --runs 1 --only solver,greedy --out b";
+    let found = bench(place.path(), line);
+    let regions = found["regions"].as_array().expect("a list");
+    let names: Vec<&str> = regions.iter().filter_map(|of| of["region"]["name"].as_str()).collect();
+    assert_eq!(names, ["1000x5-cold", "1000x5-steady"]);
+    for region in regions {
+        let ours = &region["competitors"][0];
+        assert!(ours["whole_gap"].as_f64().is_some_and(|gap| (0.0..1.0).contains(&gap)), "{ours}");
+        assert!(region["competitors"][1]["whole_gap"].is_null(), "greedy proves nothing");
+    }
+    assert_eq!(found["figures"], serde_json::json!([]));
+    let rows = read(place.path(), "b/bench.md");
+    assert!(rows.contains("| 1000x5-cold | this solver |"), "{rows}");
+    assert!(rows.contains("| 1000x5-steady | greedy |"), "{rows}");
+    let alone = bench(place.path(), &line.replace("1000x5-cold,", ""));
+    let primal = |of: &Value| of["competitors"][0]["primal"].clone();
+    assert_eq!(primal(&alone["regions"][0]), primal(&regions[1]), "each is measured as if alone");
 }
 
 /// Takes out what differs from run to run: times, memory, where and when.
@@ -188,6 +210,8 @@ fn a_region_of_ones_own_and_what_does_not_fit() {
         ("--deadline 0 --out b", "deadline"),
         ("missing --out b", "missing"),
         ("--servers 10 --out b", "servers"),
+        ("--regions 20000-cold --out b", "SERVERSxRESERVATIONS-STATE"),
+        ("--regions headline --servers 2000 --out b", "--servers"),
     ] {
         let output = ras_bench(place.path(), line);
         let said = String::from_utf8_lossy(&output.stderr);

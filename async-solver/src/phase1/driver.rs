@@ -62,6 +62,7 @@ pub fn run(
         began,
         built: began,
         is_warm: start.prices.is_some(),
+        restarts: 0,
         hurried: false,
         stopped: AtomicBool::new(false),
         history: Vec::new(),
@@ -135,6 +136,13 @@ impl Run<'_> {
 
     /// Rounds of ruin and recreate, then the steps that follow a stall.
     pub(super) fn search_on(&mut self, prices: &DualPoint) -> Termination {
+        // Rounds mend shortfalls one by one.
+        if self.is_short() && !self.is_tiny() && !self.is_warm {
+            match self.restart_while_it_pays(prices, PARAMS.intensify.max_restarts) {
+                Termination::Stalled => {}
+                ended => return ended,
+            }
+        }
         match self.improve(prices, self.stall_rounds()) {
             Termination::Stalled => self.intensify(prices),
             termination => termination,

@@ -92,7 +92,7 @@ impl Run<'_> {
         // Above a size the relaxation is without racks, and what it finds may cost more with them.
         let with_racks = (!self.lp.has_racks()).then(|| Lp::new(model, true));
         let lp = with_racks.as_ref().unwrap_or(self.lp);
-        let mut hood = Neighbourhood::new(model, &state, &prices, self.config.seed);
+        let mut hood = Neighbourhood::new(model, &state, &prices, self.seed());
         let mut window = Window::of(model.terms.len() / effort.reservations_per_sub_mip);
         let mut pending: VecDeque<Pending<'_>> = VecDeque::new();
         let mut is_busy = vec![false; model.terms.len()];

@@ -1,8 +1,8 @@
-//! The steps after the search has stalled: exchanges where the gap is large, restarts near the incumbent, the
-//! restricted master problem and RINS.
+//! The steps after the search has stalled: restarts near the incumbent, the restricted master problem, RINS, and
+//! exchanges where the gap is large.
 //!
 //! Restarts and master cost about as much as they gain on a region of some ten thousand columns, and more on a
-//! larger one. So their effort is limited in columns: [`Run::restarts_worth`].
+//! larger one. So their effort is limited in columns, unless there is time until a deadline: [`Run::restarts_worth`].
 
 use super::Run;
 use super::exchange::Effort;
@@ -46,8 +46,8 @@ impl Run<'_> {
     ) -> ControlFlow<Termination, bool> {
         let restarts = self.restarts_worth();
         let mut before = self.primal();
-        // The other steps are quick on a tiny region, and gain as much there.
-        let exchanges_first = exchanges.filter(|_| !self.is_tiny());
+        // A warm start is near a good assignment: restarts gain less there.
+        let exchanges_first = exchanges.filter(|_| self.is_warm && !self.is_tiny());
         if let Some(effort) = exchanges_first {
             unless_ended(self.exchange(effort))?;
         }
@@ -55,7 +55,7 @@ impl Run<'_> {
             unless_ended(self.improve(prices, 1))?;
         } else {
             unless_ended(self.restart_while_it_pays(prices, restarts))?;
-            if exchanges_first.is_none() {
+            if !self.uses_deadline() && exchanges_first.is_none() {
                 before = self.primal();
             }
             if is_first && let Some(fractional) = self.solve_master() {
@@ -70,7 +70,12 @@ impl Run<'_> {
         {
             unless_ended(self.exchange(effort))?;
         }
-        ControlFlow::Continue(self.has_gained(before))
+        let share = if self.uses_deadline() {
+            PARAMS.intensify.min_gain_until_deadline
+        } else {
+            PARAMS.intensify.min_gain
+        };
+        ControlFlow::Continue(self.has_gained(before, share))
     }
 
     /// Whether exchanges will gain more than the first search.
@@ -88,8 +93,11 @@ impl Run<'_> {
         }
     }
 
-    /// How many restarts in a row the size of the region allows.
+    /// How many restarts in a row the size of the region allows, or a deadline.
     fn restarts_worth(&self) -> usize {
+        if self.uses_deadline() && self.relative_gap() > PARAMS.exchange.min_gap_until_deadline {
+            return usize::MAX;
+        }
         let columns = self.lp_size.0.max(1);
         (PARAMS.intensify.columns / columns).min(PARAMS.intensify.max_restarts)
     }

@@ -7,6 +7,7 @@ use crate::lp::LpRequest;
 use crate::params::PARAMS;
 use crate::restricted_master::RestrictedMaster;
 use crate::subproblem::Priced;
+use std::time::Duration;
 
 impl Run<'_> {
     /// Raises the bound with a restricted master problem, and returns its last fractional solution: servers of
@@ -26,11 +27,17 @@ impl Run<'_> {
         let mut radius = PARAMS.master.first_radius * positive.iter().sum::<f64>()
             / positive.len().max(1) as f64;
         let (mut failures, mut fractional) = (0, None);
-        let steps = PARAMS.master.max_steps.min(PARAMS.master.columns / self.lp_size.0.max(1));
+        let steps = if self.uses_deadline() {
+            PARAMS.master.max_steps
+        } else {
+            PARAMS.master.max_steps.min(PARAMS.master.columns / self.lp_size.0.max(1))
+        };
+        let end = self.master_end();
         for _ in 0..steps {
             if failures >= PARAMS.master.failures_to_stop
                 || self.is_within_gap()
                 || self.must_stop()
+                || end.is_some_and(|end| (self.env.elapsed)() >= end)
             {
                 break;
             }
@@ -41,7 +48,7 @@ impl Run<'_> {
             let Some(prices) = master.prices(&solution.row_duals, &best.prices) else { break };
             fractional = Some(master.fractional_solution(&solution.columns));
             let point = evaluate_strong(self.model, self.geometries, prices, self.config.threads);
-            self.add_columns(&mut master, &point);
+            let is_new = self.add_columns(&mut master, &point);
             self.keep_point(&point);
             let promised = master.value(solution.objective) - best.value;
             if point.value > best.value {
@@ -52,6 +59,10 @@ impl Run<'_> {
                 failures = 0;
                 self.dual_bound = self.dual_bound.max(best.value);
             } else {
+                // With the same columns the next master would be the same.
+                if !is_new {
+                    break;
+                }
                 failures += 1;
                 if failures.is_multiple_of(PARAMS.master.failures_to_halve) {
                     radius *= 0.5;
@@ -63,18 +74,26 @@ impl Run<'_> {
         fractional
     }
 
-    /// Adds the best assignment of each reservation at some prices to the master.
-    fn add_columns(&self, master: &mut RestrictedMaster, dual: &DualPoint) {
+    /// When masters end for a deadline, if there is one whose time is used.
+    fn master_end(&self) -> Option<Duration> {
+        let left = self.time_left().filter(|_| self.uses_deadline())?;
+        Some((self.env.elapsed)() + left.mul_f64(PARAMS.master.time_share))
+    }
+
+    /// Adds the best assignment of each reservation at some prices to the master; tells whether any is new.
+    fn add_columns(&self, master: &mut RestrictedMaster, dual: &DualPoint) -> bool {
         let model = self.model;
         let points = in_parallel(model.terms.len(), self.config.threads, |term| {
             let (of, geometry) = (&model.terms[term], &self.geometries[term]);
             let priced = Priced::unlimited(model, of, geometry, &dual.prices);
             priced.best_whole(&[dual.terms[term].top], PARAMS.master.column_tries)
         });
+        let mut is_new = false;
         for (term, point) in points.into_iter().enumerate() {
             if let Some((counts, _)) = point {
-                master.add(term, counts);
+                is_new |= master.add(term, counts);
             }
         }
+        is_new
     }
 }

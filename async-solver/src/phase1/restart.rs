@@ -9,24 +9,26 @@ use crate::report::Termination;
 use crate::state::State;
 
 impl Run<'_> {
-    /// Whether the cost fell from `before` by more than a small share of the gap.
-    pub(super) fn has_gained(&self, before: f64) -> bool {
-        before - self.primal() > PARAMS.intensify.min_gain * (before - self.dual_bound)
+    /// Whether the cost fell from `before` by more than a share of the gap.
+    pub(super) fn has_gained(&self, before: f64, share: f64) -> bool {
+        before - self.primal() > share * (before - self.dual_bound)
     }
 
-    /// Restarts near the incumbent, while that gains.
-    pub(super) fn restart_while_it_pays(
-        &mut self,
-        prices: &DualPoint,
-        restarts: usize,
-    ) -> Termination {
-        for _ in 0..restarts {
+    /// Restarts near the incumbent, at most so many, until some in a row gained little.
+    pub(super) fn restart_while_it_pays(&mut self, prices: &DualPoint, most: usize) -> Termination {
+        let patience =
+            if self.uses_deadline() { PARAMS.restart.patience_until_deadline } else { 1 };
+        let mut in_vain = 0;
+        for _ in 0..most {
             let before = self.primal();
             let termination = self.restart_near_incumbent(prices);
             if termination != Termination::Stalled {
                 return termination;
             }
-            if !self.has_gained(before) {
+            self.restarts += 1;
+            let gained = self.has_gained(before, PARAMS.intensify.min_gain);
+            in_vain = if gained { 0 } else { in_vain + 1 };
+            if in_vain >= patience {
                 break;
             }
         }

@@ -75,7 +75,7 @@ impl Run<'_> {
     /// Rounds of ruin and recreate until the gap is reached or `stall_rounds` rounds in a row stalled.
     pub(super) fn improve(&mut self, prices: &DualPoint, stall_rounds: u32) -> Termination {
         let Some((mut state, _)) = self.best.clone() else { return Termination::Deadline };
-        let mut hood = Neighbourhood::new(self.model, &state, prices, self.config.seed);
+        let mut hood = Neighbourhood::new(self.model, &state, prices, self.seed());
         let mut stalled = 0;
         loop {
             if self.is_within_gap() {
