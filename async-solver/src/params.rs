@@ -136,7 +136,7 @@ table! {
             "Pairs in a region up to which windows have proved rows, and one of all follows, at the root node only.", "Decision 0043.";
         reservations: usize = 2, "reservations", "Reservations of a window.", "Decision 0035.";
         time: f64 = 3.0, "s",
-            "Time before a deadline that windows may take of phase 1 at most, for a region as large as one of them; for a larger one more, with the square root of its size.",
+            "Time before a deadline that windows may take of phase 1 at most, for a region as large as one of them: in proportion to the size of a smaller one, with the square root of the size of a larger one.",
             "Google: 4 s. 20,000: 2 to 8 s instead of 37 s in proportion to its size (decision 0061).";
         min_gain: f64 = 0.02, "share of the gap",
             "What a window of the largest size must promise; a smaller one less in proportion.",
@@ -253,9 +253,9 @@ table! {
             "Rounds without gain that end the first search of a hard region, unless it is tiny.",
             "Racks as MSBs: the first exchange begins after 5 s instead of 31 s (decision 0028).";
         columns: usize = 20_000, "columns",
-            "Restarts in a row, times the columns of the region: at most this.",
+            "Restarts in a row, times the columns of the region: at most this, unless a deadline is given.",
             "On larger regions they cost more time than they gain: decision 0028.";
-        max_restarts: usize = 4, "restarts", "Restarts in a row at most.", "Decision 0001.";
+        max_restarts: usize = 4, "restarts", "Restarts in a row at most, unless a deadline is given.", "Decision 0001.";
         min_gain: f64 = 0.02, "share of the gap",
             "Gain of a step below which it is not repeated.", "Decision 0001.";
         min_gain_until_deadline: f64 = 0.002, "share of the gap",

@@ -4,8 +4,8 @@
 //! others need more. An ascent computes them, from zero or from the last solve's prices. Its
 //! fractional solution, rounded down, is a second start of the search beside today's assignment.
 //! Where the search has stalled, restarts near the incumbent, a restricted master problem and RINS follow, with
-//! an effort that is fixed for regions of all sizes, so that a small region gets more of it; where the gap is
-//! large, exchanges between a few reservations by sub-MIPs.
+//! an effort that is fixed for regions of all sizes, so that a small region gets more of it, or until a deadline;
+//! where the gap is large, exchanges between a few reservations by sub-MIPs.
 //!
 //! A solve ends when the gap limit is reached, at the deadline, or when nothing gains any more.
 //!
@@ -157,7 +157,7 @@ struct Run<'a> {
     is_warm: bool,
     /// Restarts so far: each searches from a seed of its own.
     restarts: u64,
-    /// Whether the clock ended an ascent: the result then depends on the machine.
+    /// Whether the clock ended an ascent or the master: the result then depends on the machine.
     hurried: bool,
     /// Whether the deadline has passed: once it has, the clock is not read again.
     stopped: AtomicBool,
@@ -207,9 +207,9 @@ impl Run<'_> {
     }
 
     /// Whether the time until a deadline is used while it pays. A solve that began as a warm start leaves the rest to the
-    /// next one, and a tiny region is soon at its best.
+    /// next one, a tiny region is soon at its best, and shortfalls are served in order of priority before that.
     fn uses_deadline(&self) -> bool {
-        self.env.deadline.is_some() && !self.is_warm && !self.is_tiny()
+        self.env.deadline.is_some() && !self.is_warm && !self.is_tiny() && !self.is_short()
     }
 
     fn must_stop(&self) -> bool {

@@ -1,4 +1,4 @@
-//! `ras-bench`: this solver beside others on one region, and the paper's evaluation (RAS, SOSP'21,
+//! `ras-bench`: this solver beside others on one region or several, and the paper's evaluation (RAS, SOSP'21,
 //! section 4) on regions of ours.
 //!
 //! | module | one line |

@@ -79,7 +79,7 @@ pub fn render(bench: &Bench) -> String {
     let mut text = format!("Measured {} by `ras-bench`, version {}", bench.date, bench.version);
     let _ = write!(
         text,
-        ", on {}. Deadline {} s, {} threads, medians of {} run(s). Gaps are against the best bound of the run.\n\n",
+        ", on {}. Deadline {} s, {} threads, medians of {} run(s). Gaps are against the best bound of the run, whole gaps against the solver's own.\n\n",
         bench.machine.sentence(),
         bench.deadline_seconds,
         bench.threads,

@@ -43,12 +43,15 @@ pub struct Options {
     /// A region of your own, instead of a generated one
     #[arg(conflicts_with_all = ["servers", "profile", "msbs", "hardware_types", "reservations", "state"])]
     pub snapshot: Option<PathBuf>,
-    /// Several generated regions instead of one, and no figures: `headline`, or a list of SERVERSxRESERVATIONS-STATE,
+    /// Several generated regions instead of one, each measured as if alone, and no figures: `headline`, or a list of SERVERSxRESERVATIONS-STATE,
     /// research-STATE and switches-STATE
     #[arg(
         long,
         value_name = "REGIONS",
-        conflicts_with_all = ["snapshot", "servers", "profile", "msbs", "hardware_types", "reservations", "state", "figures"]
+        conflicts_with_all = [
+            "snapshot", "servers", "profile", "msbs", "hardware_types", "reservations", "state", "figures", "hours",
+            "warm", "in_use_moves", "resized", "failed"
+        ]
     )]
     pub regions: Option<Regions>,
     /// Servers of the generated region, 1,000 to 10,000,000 [default: 2,000; 939 of `research`, 10,001 of `switches`]

@@ -24,10 +24,9 @@ const BARS: f64 = 0.8;
 
 /// Writes the page.
 pub fn render(bench: &Bench) -> String {
-    let names: Vec<&str> = bench.regions.iter().map(|of| of.region.name.as_str()).collect();
-    let title = match &names[..] {
-        [name] => (*name).to_owned(),
-        _ => number::counted(names.len(), "region"),
+    let title = match &bench.regions[..] {
+        [of] => number::counted(of.region.servers, "server"),
+        several => number::counted(several.len(), "region"),
     };
     report::page(
         &format!("Benchmark of {title}"),
@@ -87,7 +86,7 @@ fn competitors(bench: &Bench) -> Markup {
                     }
                 } } }
             } }
-            p.note { "Gaps are against the best bound of the run." }
+            p.note { "Gaps are against the best bound of the run, whole gaps against the solver's own." }
         }
     }
 }

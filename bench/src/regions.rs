@@ -5,7 +5,7 @@ use ras::cli::{FleetProfile, State};
 use std::fmt;
 use std::str::FromStr;
 
-/// The regions of the tables in `docs/results.md`.
+/// Sizes, starts and fleets that are measured beside each other.
 const HEADLINE: &str = "20000x80-cold,20000x80-steady,20000x80-greedy,20000x80-churned,100000x400-cold,\
     100000x400-steady,100000x400-greedy,300000x1000-cold,300000x1000-steady,300000x1000-greedy,1000000x2000-cold,\
     1000000x2000-steady,1000000x2000-greedy,research-cold,switches-cold";
@@ -62,8 +62,8 @@ impl FromStr for GeneratedRegion {
     fn from_str(text: &str) -> Result<GeneratedRegion, String> {
         let wrong = || {
             format!(
-                "{text:?} is not headline, SERVERSxRESERVATIONS-STATE, research-STATE or switches-STATE, \
-                 such as 20000x80-greedy"
+                "{text:?} is not headline, SERVERSxRESERVATIONS-STATE, research-STATE or switches-STATE, such as \
+                 20000x80-greedy; states are cold, steady, greedy and churned"
             )
         };
         let (fleet, state) = text.split_once('-').ok_or_else(wrong)?;
@@ -90,8 +90,11 @@ impl FromStr for Regions {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Regions, String> {
-        let list = if text.trim() == "headline" { HEADLINE } else { text };
-        list.split(',').map(|name| name.trim().parse()).collect::<Result<_, _>>().map(Regions)
+        let names = text.split(',').map(str::trim).flat_map(|name| match name {
+            "headline" => HEADLINE.split(','),
+            name => name.split(','),
+        });
+        names.map(str::parse).collect::<Result<_, _>>().map(Regions)
     }
 }
 
@@ -107,6 +110,10 @@ mod tests {
         let one: Regions = "research-greedy, 2000x40-churned".parse().expect("two names");
         assert_eq!(one.0[0].profile, FleetProfile::Research);
         assert_eq!((one.0[1].servers, one.0[1].reservations), (Some(2_000), Some(40)));
+        assert_eq!(
+            "20x1-cold,headline".parse::<Regions>().expect("a list").0.len(),
+            headline.0.len() + 1
+        );
         for wrong in ["", "20000x80", "20000-cold", "20000x80-warm", "ax80-cold", "headline,x"] {
             let error = wrong.parse::<Regions>().expect_err(wrong);
             assert!(error.contains("SERVERSxRESERVATIONS-STATE"), "{error}");

@@ -65,7 +65,7 @@ pub fn run(options: &Options, context: &Context) -> Result<Verdict> {
         figures: Vec::new(),
     };
     let compare = |name: &str, region: &RegionSnapshot, origin: String| {
-        // Better refused now than after minutes; but not before there is something to measure.
+        // Not before there is something to measure.
         std::fs::create_dir_all(&options.out)
             .with_context(|| format!("--out: {} cannot be made", options.out.display()))?;
         say(&format!("{name}: {origin}"));
@@ -83,7 +83,7 @@ pub fn run(options: &Options, context: &Context) -> Result<Verdict> {
         for wanted in &regions.0 {
             let (region, origin) = generated(options, wanted, None, &say)?;
             bench.regions.push(compare(&wanted.to_string(), &region, origin)?);
-            // A long run that is ended keeps the regions it has measured.
+            // A long run that is interrupted keeps the regions it has measured.
             write(options, &bench)?;
         }
     } else {
@@ -131,7 +131,7 @@ fn how(options: &Options) -> Result<How> {
     })
 }
 
-/// The region of the competitors, if it is one, and where it is from.
+/// The region of the competitors, if there is only one, and where it is from.
 fn region(options: &Options, say: &dyn Fn(&str)) -> Result<(RegionSnapshot, String)> {
     if let Some(folder) = &options.snapshot {
         return Ok((read_snapshot(folder)?, format!("read from {}", folder.display())));

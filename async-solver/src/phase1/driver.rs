@@ -138,8 +138,9 @@ impl Run<'_> {
     pub(super) fn search_on(&mut self, prices: &DualPoint) -> Termination {
         // Rounds mend shortfalls one by one.
         if self.is_short() && !self.is_tiny() && !self.is_warm {
-            match self.restart_while_it_pays(prices, PARAMS.intensify.max_restarts) {
-                Termination::Stalled => {}
+            match self.restart_while_short(prices) {
+                Termination::Stalled if self.is_short() => {}
+                Termination::Stalled => self.leave_time_for_refinement(),
                 ended => return ended,
             }
         }

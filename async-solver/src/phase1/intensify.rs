@@ -2,7 +2,8 @@
 //! exchanges where the gap is large.
 //!
 //! Restarts and master cost about as much as they gain on a region of some ten thousand columns, and more on a
-//! larger one. So their effort is limited in columns, unless there is time until a deadline: [`Run::restarts_worth`].
+//! larger one. So their effort is limited in columns, unless there is time until a deadline ([`Run::restarts_worth`]) or the
+//! region is short ([`Run::search_on`]).
 
 use super::Run;
 use super::exchange::Effort;

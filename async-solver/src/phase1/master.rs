@@ -3,7 +3,7 @@
 
 use super::Run;
 use crate::bound::{DualPoint, evaluate_strong, in_parallel};
-use crate::lp::LpRequest;
+use crate::lp::{LpRequest, wait_for};
 use crate::params::PARAMS;
 use crate::restricted_master::RestrictedMaster;
 use crate::subproblem::Priced;
@@ -14,6 +14,9 @@ impl Run<'_> {
     /// each item of each reservation.
     pub(super) fn solve_master(&mut self) -> Option<Vec<Vec<f64>>> {
         let (mut best, state) = (self.dual.clone()?, self.best.clone()?.0);
+        let end = self.master_end();
+        let is_over =
+            |run: &Self| run.must_stop() || end.is_some_and(|end| (run.env.elapsed)() >= end);
         let request = LpRequest { solver: "simplex".into(), ..self.request.clone() };
         let mut master = RestrictedMaster::new(self.model);
         for (term, counts) in state.counts.into_iter().enumerate() {
@@ -32,19 +35,15 @@ impl Run<'_> {
         } else {
             PARAMS.master.max_steps.min(PARAMS.master.columns / self.lp_size.0.max(1))
         };
-        let end = self.master_end();
         for _ in 0..steps {
-            if failures >= PARAMS.master.failures_to_stop
-                || self.is_within_gap()
-                || self.must_stop()
-                || end.is_some_and(|end| (self.env.elapsed)() >= end)
-            {
+            if failures >= PARAMS.master.failures_to_stop || self.is_within_gap() || is_over(self) {
                 break;
             }
             let problem = master.problem(&best.prices, radius);
             let columns = problem.cost.len();
             let mut job = self.env.backend.start(problem, request.clone());
-            let Some(solution) = self.wait(job.as_mut(), columns) else { break };
+            let solution = wait_for(job.as_mut(), columns, &|| is_over(self));
+            let Some(solution) = solution else { break };
             let Some(prices) = master.prices(&solution.row_duals, &best.prices) else { break };
             fractional = Some(master.fractional_solution(&solution.columns));
             let point = evaluate_strong(self.model, self.geometries, prices, self.config.threads);
@@ -59,7 +58,7 @@ impl Run<'_> {
                 failures = 0;
                 self.dual_bound = self.dual_bound.max(best.value);
             } else {
-                // With the same columns the next master would be the same.
+                // The master has converged within its box.
                 if !is_new {
                     break;
                 }
@@ -69,6 +68,7 @@ impl Run<'_> {
                 }
             }
         }
+        self.hurried |= end.is_some_and(|end| (self.env.elapsed)() >= end);
         self.dual = Some(best);
         self.note("mip");
         fractional

@@ -14,18 +14,39 @@ impl Run<'_> {
         before - self.primal() > share * (before - self.dual_bound)
     }
 
+    /// Restarts near the incumbent, while it is short.
+    pub(super) fn restart_while_short(&mut self, prices: &DualPoint) -> Termination {
+        self.restart_while(prices, (PARAMS.intensify.max_restarts, 1), Self::is_short)
+    }
+
     /// Restarts near the incumbent, at most so many, until some in a row gained little.
     pub(super) fn restart_while_it_pays(&mut self, prices: &DualPoint, most: usize) -> Termination {
         let patience =
             if self.uses_deadline() { PARAMS.restart.patience_until_deadline } else { 1 };
+        self.restart_while(prices, (most, patience), |_| true)
+    }
+
+    fn restart_while(
+        &mut self,
+        prices: &DualPoint,
+        (most, patience): (usize, usize),
+        is_needed: impl Fn(&Self) -> bool,
+    ) -> Termination {
         let mut in_vain = 0;
+        let mut near = None;
         for _ in 0..most {
+            if !is_needed(self) {
+                break;
+            }
             let before = self.primal();
-            let termination = self.restart_near_incumbent(prices);
+            self.restarts += 1;
+            let termination = self.restart_near_incumbent(prices, &mut near);
             if termination != Termination::Stalled {
                 return termination;
             }
-            self.restarts += 1;
+            if self.primal() < before {
+                near = None;
+            }
             let gained = self.has_gained(before, PARAMS.intensify.min_gain);
             in_vain = if gained { 0 } else { in_vain + 1 };
             if in_vain >= patience {
@@ -36,8 +57,17 @@ impl Run<'_> {
     }
 
     /// Restarts from the fractional solution nearest to the incumbent: the relaxation in which leaving
-    /// the incumbent costs a little has other prices and another optimum to round.
-    fn restart_near_incumbent(&mut self, prices: &DualPoint) -> Termination {
+    /// the incumbent costs a little has other prices and another optimum to round. `known`: those prices, if this
+    /// incumbent was restarted from before; then only the search is repeated, from another seed.
+    fn restart_near_incumbent(
+        &mut self,
+        prices: &DualPoint,
+        known: &mut Option<DualPoint>,
+    ) -> Termination {
+        let stall_rounds = self.config.stall_rounds.min(PARAMS.restart.stall_rounds);
+        if let Some(known) = known {
+            return self.improve(known, stall_rounds);
+        }
         let Some((incumbent, _)) = self.best.clone() else { return Termination::Deadline };
         let near = self.model_near(&incumbent);
         let (prices, fractional) = if self.is_tiny() {
@@ -58,7 +88,9 @@ impl Run<'_> {
         self.dual_bound = self.dual_bound.max(prices.value);
         self.sweep(rounded_down(self.model, &fractional), &prices, 0.0);
         self.sweep(incumbent, &prices, 0.0);
-        self.improve(&prices, self.config.stall_rounds.min(PARAMS.restart.stall_rounds))
+        let termination = self.improve(&prices, stall_rounds);
+        *known = Some(prices);
+        termination
     }
 
     /// The model in which leaving a state costs a little, and today's holders and racks do not count.

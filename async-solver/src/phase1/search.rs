@@ -59,7 +59,7 @@ impl Run<'_> {
 
     /// Reduces shortfalls with servers that other reservations can spare, a few reservations at a time.
     pub(super) fn repair(&self, state: &mut State, prices: &DualPoint) {
-        let mut hood = Neighbourhood::new(self.model, state, prices, self.config.seed);
+        let mut hood = Neighbourhood::new(self.model, state, prices, self.seed());
         let mut failed = 0;
         while hood.is_short() && failed < PARAMS.sweep.repair_tries && !self.must_stop() {
             let (terms, weight) = hood.pick(self.model, state);

@@ -167,7 +167,7 @@ impl<'a> Windows<'a> {
     /// The longest time that windows are expected to take.
     pub fn longest_time(&self) -> Duration {
         let windows = self.size() as f64 / PARAMS.windows.max_size as f64;
-        Duration::from_secs_f64(PARAMS.windows.time * windows.sqrt())
+        Duration::from_secs_f64(PARAMS.windows.time * windows.min(windows.sqrt()))
     }
 
     /// Whether any window promises enough.
