@@ -1,12 +1,15 @@
 //! The solve ends when it must, with a valid answer, for any behaviour of HiGHS.
 
 use crate::brute;
-use crate::world::{Clock, HAMLET, TOWN, config, for_each, snapshot, solved_with, worlds};
+use crate::world::{
+    Clock, HAMLET, TOWN, Unhurried, config, for_each, snapshot, solved_with, worlds,
+};
 use async_solver::backend::{InProcess, LpProblem, LpRequest, LpSolution};
 use async_solver::baselines::raw::RawModel;
 use async_solver::{
     Backend, LpFailure, LpJob, SolveEnv, SolveOutcome, SolverConfig, Termination, solve,
 };
+use datasets::generate::{GenerateOptions, State, generate};
 use fleet::audit::audit;
 use fleet::{RegionSnapshot, SnapshotParts, Targets};
 use std::sync::Mutex;
@@ -148,6 +151,23 @@ fn silent_backend_does_not_delay_the_solve() {
         assert_valid(&snapshot, &outcome);
         assert_proved(&snapshot, &outcome);
     });
+}
+
+/// Above the size at which HiGHS solves the LP, a cold solve uses the time until its deadline, and says that the clock ended
+/// it. HiGHS that never comes back takes no more than the master's part of that time from the steps after it.
+#[test]
+fn large_region_uses_the_time_until_its_deadline() {
+    let options =
+        GenerateOptions { reservations: 33, state: State::Greedy, ..GenerateOptions::new(10_000) };
+    let region = RegionSnapshot::new(generate(&options).expect("generated")).expect("a region");
+    let deadline = Duration::from_secs(40);
+    for backend in [&Unhurried as &(dyn Backend + Sync), &Silent] {
+        let (outcome, at) = solved_by(deadline, &region, backend);
+        assert_valid(&region, &outcome);
+        assert!(outcome.stats.sizes.phase1_columns >= 4_000, "a tiny region");
+        assert_eq!(outcome.stats.phase1.termination, Termination::Deadline);
+        assert!(at > deadline.mul_f64(0.8) && at < deadline.mul_f64(1.1), "{at:?}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::regions::Regions;
+use crate::regions::{GeneratedRegion, Regions};
 use crate::{Figures, Rival};
 use clap::Args;
 use ras::cli::{FleetProfile, State};
@@ -115,4 +115,18 @@ pub struct Options {
     /// The folder that bench.json, bench.html and bench.md go to
     #[arg(long, value_name = "FOLDER")]
     pub out: PathBuf,
+}
+
+impl Options {
+    /// The one region to generate.
+    pub fn region(&self) -> GeneratedRegion {
+        GeneratedRegion {
+            profile: self.profile,
+            servers: self.servers,
+            msbs: self.msbs,
+            hardware_types: self.hardware_types,
+            reservations: self.reservations,
+            state: self.state,
+        }
+    }
 }

@@ -1,6 +1,5 @@
 //! Names of regions to generate, as `--regions` takes them.
 
-use crate::options::Options;
 use ras::cli::{FleetProfile, State};
 use std::fmt;
 use std::str::FromStr;
@@ -25,20 +24,6 @@ pub struct GeneratedRegion {
     pub reservations: Option<usize>,
     /// What it holds already.
     pub state: State,
-}
-
-impl GeneratedRegion {
-    /// The one region of the options.
-    pub fn of(options: &Options) -> GeneratedRegion {
-        GeneratedRegion {
-            profile: options.profile,
-            servers: options.servers,
-            msbs: options.msbs,
-            hardware_types: options.hardware_types,
-            reservations: options.reservations,
-            state: options.state,
-        }
-    }
 }
 
 impl fmt::Display for GeneratedRegion {

@@ -136,7 +136,7 @@ fn region(options: &Options, say: &dyn Fn(&str)) -> Result<(RegionSnapshot, Stri
     if let Some(folder) = &options.snapshot {
         return Ok((read_snapshot(folder)?, format!("read from {}", folder.display())));
     }
-    generated(options, &GeneratedRegion::of(options), None, say)
+    generated(options, &options.region(), None, say)
 }
 
 /// A generated region, and how it was made.
@@ -191,7 +191,7 @@ fn figures(
     let in_state = |state: State, utilisation: Option<f64>| match options.snapshot {
         Some(_) => region(options, say),
         None => {
-            let wanted = GeneratedRegion { state, ..GeneratedRegion::of(options) };
+            let wanted = GeneratedRegion { state, ..options.region() };
             generated(options, &wanted, utilisation, say)
         }
     };

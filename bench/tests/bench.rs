@@ -88,7 +88,7 @@ fn hard_starts_show_how_far_away_they_are() {
 }
 
 #[test]
-fn regions_of_a_list_stand_in_one_table() {
+fn regions_of_a_list_share_one_table() {
     let place = tempfile::tempdir().expect("a folder");
     let line = "--regions 1000x5-cold,1000x5-steady --deadline 20s --gap 20% --runs 1 --only solver,greedy --out b";
     let found = bench(place.path(), line);

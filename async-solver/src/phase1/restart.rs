@@ -19,7 +19,7 @@ impl Run<'_> {
         self.restart_while(prices, (PARAMS.intensify.max_restarts, 1), Self::is_short)
     }
 
-    /// Restarts near the incumbent, at most so many, until some in a row gained little.
+    /// Restarts near the incumbent, at most `most` times, until some in a row gained little.
     pub(super) fn restart_while_it_pays(&mut self, prices: &DualPoint, most: usize) -> Termination {
         let patience =
             if self.uses_deadline() { PARAMS.restart.patience_until_deadline } else { 1 };
