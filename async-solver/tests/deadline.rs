@@ -160,13 +160,13 @@ fn large_region_uses_the_time_until_its_deadline() {
     let options =
         GenerateOptions { reservations: 33, state: State::Greedy, ..GenerateOptions::new(10_000) };
     let region = RegionSnapshot::new(generate(&options).expect("generated")).expect("a region");
-    let deadline = Duration::from_secs(40);
+    let deadline = Duration::from_secs(10);
     for backend in [&Unhurried as &(dyn Backend + Sync), &Silent] {
         let (outcome, at) = solved_by(deadline, &region, backend);
         assert_valid(&region, &outcome);
         assert!(outcome.stats.sizes.phase1_columns >= 4_000, "a tiny region");
         assert_eq!(outcome.stats.phase1.termination, Termination::Deadline);
-        assert!(at > deadline.mul_f64(0.8) && at < deadline.mul_f64(1.1), "{at:?}");
+        assert!(at > deadline / 2 && at <= deadline, "{at:?}");
     }
 }
 
