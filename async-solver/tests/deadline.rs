@@ -153,8 +153,8 @@ fn silent_backend_does_not_delay_the_solve() {
     });
 }
 
-/// Above the size at which HiGHS solves the LP, a cold solve uses the time until its deadline, and says that the clock ended
-/// it. HiGHS that never comes back takes no more than the master's part of that time from the steps after it.
+/// Above the size at which HiGHS solves the LP: the clock ends the solve, it says so, and it is on time, also with HiGHS
+/// that never comes back.
 #[test]
 fn large_region_uses_the_time_until_its_deadline() {
     let options =

@@ -44,6 +44,7 @@ pub fn render(bench: &Bench) -> String {
                 p.origin { "Generated regions are made up from published statistics: no such fleet exists." }
             }
             main #main {
+                (regions(bench))
                 (competitors(bench))
                 @for figure in &bench.figures { (section(figure)) }
             }
@@ -51,14 +52,10 @@ pub fn render(bench: &Bench) -> String {
     )
 }
 
-fn competitors(bench: &Bench) -> Markup {
-    let last = markdown::COLUMNS.len() - 1;
+fn regions(bench: &Bench) -> Markup {
     html! {
-        section #competitors {
-            h2 { "Competitors" }
-            p.lead { "Each on the same regions, in the same run, with the same deadline. The price is that of \
-                phase 1, by one model for all; the whole gap is the solver's own, of all expressions of the \
-                objective; the rest is counted by the audit." }
+        section #regions {
+            h2 { "Regions" }
             div.scroll { table.data {
                 thead { tr {
                     th scope="col" { "region" } th.n scope="col" { "servers" } th.n scope="col" { "reservations" }
@@ -73,6 +70,18 @@ fn competitors(bench: &Bench) -> Markup {
                     td.reason { (region.origin) }
                 } } }
             } }
+        }
+    }
+}
+
+fn competitors(bench: &Bench) -> Markup {
+    let last = markdown::COLUMNS.len() - 1;
+    html! {
+        section #competitors {
+            h2 { "Competitors" }
+            p.lead { "Each on the same regions, in the same run, with the same deadline. The price is that of \
+                phase 1, by one model for all; the whole gap is the solver's own, of all expressions of the \
+                objective; the rest is counted by the audit." }
             div.scroll { table.data {
                 thead { tr { @for (place, name) in markdown::COLUMNS.iter().enumerate() {
                     th.n[place > 1 && place < last] scope="col" { (name) }

@@ -30,7 +30,7 @@ impl Run<'_> {
         let mut radius = PARAMS.master.first_radius * positive.iter().sum::<f64>()
             / positive.len().max(1) as f64;
         let (mut failures, mut fractional) = (0, None);
-        let steps = if self.uses_deadline() {
+        let steps = if end.is_some() {
             PARAMS.master.max_steps
         } else {
             PARAMS.master.max_steps.min(PARAMS.master.columns / self.lp_size.0.max(1))
